@@ -1,14 +1,14 @@
 // One closed evaluation of a collective, without text.
 #include <benchmark/benchmark.h>
 
-#include "benchmarks/shipped.hpp"
 #include "nvlsim/collectives/collectives.hpp"
+#include "support/shipped.hpp"
 
 namespace nvlsim {
 namespace {
 
 void closed(benchmark::State& state, collective c, communicator g) {
-  static const scenario s = bench::shipped("collectives/all-reduce-gb300-rack");
+  static const scenario s = test::shipped_scenario("collectives/all-reduce-gb300-rack");
   double size = 1;
   for (auto _ : state) {
     benchmark::DoNotOptimize(collective_time(s.stack.collectives, s.platform, {c, bytes::from_base(size), g}));

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/shipped.hpp"
 #include "engine/session.hpp"
 #include "engine/simgrid_zone.hpp"
 #include "nvlsim/engine/simulation.hpp"
 #include "nvlsim/training/training.hpp"
 #include "support/ports.hpp"
+#include "support/shipped.hpp"
 
 namespace nvlsim {
 namespace {
@@ -67,7 +67,7 @@ BENCHMARK(flow_raw_simgrid)->Arg(72)->Arg(576)->Arg(4608)->Unit(benchmark::kMill
 
 /// A step of 8,192 GPUs through the engine.
 void step_engine(benchmark::State& state) {
-  const scenario s = bench::shipped("training/llama3.1-405b-gb300-8192");
+  const scenario s = test::shipped_scenario("training/llama3.1-405b-gb300-8192");
   const plan p = plan_training(s.platform, s.stack, s.model, std::get<training_workload>(s.workload));
   for (auto _ : state) benchmark::DoNotOptimize(simulate(p, s.platform));
 }
@@ -75,7 +75,7 @@ BENCHMARK(step_engine)->Unit(benchmark::kMillisecond);
 
 /// Its longest path without one.
 void step_longest_path(benchmark::State& state) {
-  const scenario s = bench::shipped("training/llama3.1-405b-gb300-8192");
+  const scenario s = test::shipped_scenario("training/llama3.1-405b-gb300-8192");
   const plan p = plan_training(s.platform, s.stack, s.model, std::get<training_workload>(s.workload));
   for (auto _ : state) benchmark::DoNotOptimize(evaluate(p));
 }

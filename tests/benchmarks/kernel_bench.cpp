@@ -1,8 +1,8 @@
 // One kernel of each class, from shape to cost.
 #include <benchmark/benchmark.h>
 
-#include "benchmarks/shipped.hpp"
 #include "nvlsim/compute/compute.hpp"
+#include "support/shipped.hpp"
 
 namespace nvlsim {
 namespace {
@@ -14,7 +14,7 @@ struct machine {
 
 const machine& gb300() {
   static const machine m = [] {
-    const scenario s = bench::shipped("training/llama3.1-405b-gb300-8192");
+    const scenario s = test::shipped_scenario("training/llama3.1-405b-gb300-8192");
     return machine{s.platform.gpu, kernels_for(s.stack, s.platform.gpu)};
   }();
   return m;

@@ -1,8 +1,8 @@
 // Layouts a second.
 #include <benchmark/benchmark.h>
 
-#include "benchmarks/shipped.hpp"
 #include "nvlsim/search/search.hpp"
+#include "support/shipped.hpp"
 
 namespace nvlsim {
 namespace {
@@ -23,14 +23,16 @@ void search_405b_on_512(benchmark::State& state) {
   o.gpus = 512;
   for (const char* p : {"recompute", "data_parallel_sharding", "offload_layers"})
     o.restrictions.push_back({p, {}});
-  search(state, bench::shipped("training/llama3.1-405b-gb300-512", {{"/workload/global_batch_size", "1024"}}), o);
+  search(state,
+         test::shipped_scenario("training/llama3.1-405b-gb300-512", {{"/workload/global_batch_size", "1024"}}), o);
 }
 BENCHMARK(search_405b_on_512)->Unit(benchmark::kSecond)->Iterations(1);
 
 void search_70b_serving_on_8(benchmark::State& state) {
   search_options o;
   o.gpus = 8;
-  search(state, bench::shipped("inference/llama2-70b-offline-gb300-rack", {{"/workload/load/requests", "2048"}}),
+  search(state,
+         test::shipped_scenario("inference/llama2-70b-offline-gb300-rack", {{"/workload/load/requests", "2048"}}),
          o);
 }
 BENCHMARK(search_70b_serving_on_8)->Unit(benchmark::kSecond)->Iterations(1);

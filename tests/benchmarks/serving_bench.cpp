@@ -3,15 +3,15 @@
 
 #include <variant>
 
-#include "benchmarks/shipped.hpp"
 #include "nvlsim/serving/serving.hpp"
+#include "support/shipped.hpp"
 
 namespace nvlsim {
 namespace {
 
 void offline_by_requests(benchmark::State& state) {
-  const scenario s = bench::shipped("inference/llama2-70b-offline-gb300-rack",
-                                    {{"/workload/load/requests", std::to_string(state.range(0))}});
+  const scenario s = test::shipped_scenario("inference/llama2-70b-offline-gb300-rack",
+                                            {{"/workload/load/requests", std::to_string(state.range(0))}});
   const auto& w = std::get<inference_workload>(s.workload);
   for (auto _ : state) benchmark::DoNotOptimize(serve(s.platform, s.stack, s.model, w));
   state.SetComplexityN(state.range(0));
@@ -23,8 +23,8 @@ BENCHMARK(offline_by_requests)
     ->Complexity();
 
 void open_loop_by_requests(benchmark::State& state) {
-  const scenario s = bench::shipped("inference/llama2-70b-server-gb200-vm",
-                                    {{"/workload/load/requests", std::to_string(state.range(0))}});
+  const scenario s = test::shipped_scenario("inference/llama2-70b-server-gb200-vm",
+                                            {{"/workload/load/requests", std::to_string(state.range(0))}});
   const auto& w = std::get<inference_workload>(s.workload);
   for (auto _ : state) benchmark::DoNotOptimize(serve(s.platform, s.stack, s.model, w));
   state.SetComplexityN(state.range(0));

@@ -3,8 +3,8 @@
 
 #include <variant>
 
-#include "benchmarks/shipped.hpp"
 #include "nvlsim/training/training.hpp"
+#include "support/shipped.hpp"
 
 namespace nvlsim {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 constexpr const char* step_8192 = "training/llama3.1-405b-gb300-8192";
 
 void load(benchmark::State& state) {
-  for (auto _ : state) benchmark::DoNotOptimize(bench::shipped(step_8192));
+  for (auto _ : state) benchmark::DoNotOptimize(test::shipped_scenario(step_8192));
 }
 BENCHMARK(load)->Unit(benchmark::kMillisecond);
 
@@ -33,21 +33,21 @@ void plan_and_evaluate(benchmark::State& state, const scenario& s) {
 /// By data-parallel replicas of 64 GPUs, with the same work for each.
 void step_by_replicas(benchmark::State& state) {
   const std::string dp = std::to_string(state.range(0)), batch = std::to_string(state.range(0) * 16);
-  plan_and_evaluate(state, bench::shipped(step_8192, {{"/platform/racks", dp},
-                                                      {"/workload/dp", dp},
-                                                      {"/workload/global_batch_size", batch}}));
+  plan_and_evaluate(state, test::shipped_scenario(step_8192, {{"/platform/racks", dp},
+                                                              {"/workload/dp", dp},
+                                                              {"/workload/global_batch_size", batch}}));
 }
 BENCHMARK(step_by_replicas)->RangeMultiplier(8)->Range(8, 32768)->Unit(benchmark::kMicrosecond)->Complexity();
 
 void step_by_micro_batches(benchmark::State& state) {
   const std::string batch = std::to_string(state.range(0) * 128);
-  plan_and_evaluate(state, bench::shipped(step_8192, {{"/workload/global_batch_size", batch}}));
+  plan_and_evaluate(state, test::shipped_scenario(step_8192, {{"/workload/global_batch_size", batch}}));
 }
 BENCHMARK(step_by_micro_batches)->RangeMultiplier(4)->Range(8, 8192)->Unit(benchmark::kMicrosecond)->Complexity();
 
 void step_by_layers(benchmark::State& state) {
-  plan_and_evaluate(state,
-                    bench::shipped(step_8192, {{"/model/num_hidden_layers", std::to_string(state.range(0))}}));
+  plan_and_evaluate(
+      state, test::shipped_scenario(step_8192, {{"/model/num_hidden_layers", std::to_string(state.range(0))}}));
 }
 BENCHMARK(step_by_layers)->RangeMultiplier(4)->Range(64, 4096)->Unit(benchmark::kMicrosecond)->Complexity();
 

@@ -2,13 +2,10 @@
 // up-links of a leaf as one link, and actors that send from GPU to GPU, in plain SimGrid. The program simulates
 // one GPU of each class with its part of the up-links instead.
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,40 +20,16 @@
 #include "nvlsim/run/run.hpp"
 #include "nvlsim/scenario/job_places.hpp"
 #include "nvlsim/scenario/scenario.hpp"
+#include "oracles/in_child.hpp"
+#include "support/shipped.hpp"
 
 using namespace nvlsim;
 namespace sg4 = engine::compat::sg4;
 
 namespace {
 
+using test::in_child;
 using overrides = std::vector<override_option>;
-
-/// What a simulation in a process of its own returns: SimGrid takes its models once a process.
-std::vector<double> in_child(const std::function<std::vector<double>()>& simulation) {
-  int ends[2];
-  REQUIRE(::pipe(ends) == 0);
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    const std::vector<double> out = simulation();
-    const auto size = static_cast<ssize_t>(out.size() * sizeof(double));
-    std::_Exit(::write(ends[1], out.data(), static_cast<std::size_t>(size)) == size ? 0 : 1);
-  }
-  ::close(ends[1]);
-  std::vector<double> out(512);
-  const ssize_t n = ::read(ends[0], out.data(), out.size() * sizeof(double));
-  ::close(ends[0]);
-  int state = 0;
-  ::waitpid(child, &state, 0);
-  REQUIRE(state == 0);
-  out.resize(static_cast<std::size_t>(n) / sizeof(double));
-  return out;
-}
-
-scenario example(const std::string& name, const overrides& sets = {}) {
-  const std::filesystem::path root = NVLSIM_SOURCE_DIR;
-  return load_scenario(root / "scenarios" / (name + ".json"), sets, folders_under(root));
-}
 
 /// GPUs that all do what one class of a plan does, and the leaf of each.
 struct crew {
@@ -251,8 +224,8 @@ double step_by_hand(const scenario& s, const plan& p) {
                           std::vector<double>(2 * p.classes.size(), 4 * share));
            for (std::size_t c = 0; c < p.classes.size(); ++c)
              fabric.add({&p, c, {2 * c, 2 * c, 2 * c, 2 * c, 2 * c + 1, 2 * c + 1, 2 * c + 1, 2 * c + 1}});
-           const std::vector<double> ends = fabric.run();
-           return std::vector<double>{*std::max_element(ends.begin(), ends.end())};
+           const std::vector<double> end_times = fabric.run();
+           return std::vector<double>{*std::max_element(end_times.begin(), end_times.end())};
          })
       .front();
 }
@@ -261,16 +234,17 @@ double step_by_hand(const scenario& s, const plan& p) {
 std::vector<double> jobs_by_hand(const scenario& s, const plan& p) {
   const auto& w = std::get<shared_workload>(s.workload);
   std::vector<std::vector<std::int64_t>> gpus;
-  std::map<std::int64_t, std::size_t> leaves;
+  std::map<std::int64_t, std::size_t> used_leaves;
   for (const cluster_job& j : w.jobs) {
     gpus.push_back(gpus_of(j, s.platform));
-    for (const std::int64_t g : gpus.back()) leaves.try_emplace(network::leaf_of(s.platform, g), leaves.size());
+    for (const std::int64_t g : gpus.back())
+      used_leaves.try_emplace(network::leaf_of(s.platform, g), used_leaves.size());
   }
-  const auto leaf_of = [&](std::int64_t g) { return leaves.at(network::leaf_of(s.platform, g)); };
+  const auto leaf_of = [&](std::int64_t g) { return used_leaves.at(network::leaf_of(s.platform, g)); };
   const std::vector<crew> crews = crews_of(p, gpus, leaf_of);
-  const std::vector<double> ends = in_child([&] {
+  const std::vector<double> end_times = in_child([&] {
     const double of_leaf = network::uplink_of(s.platform).base() * network::gpus_per_leaf(s.platform);
-    by_hand fabric(s.platform.fabric.nic_bandwidth.base(), std::vector<double>(leaves.size(), of_leaf));
+    by_hand fabric(s.platform.fabric.nic_bandwidth.base(), std::vector<double>(used_leaves.size(), of_leaf));
     for (const crew& c : crews) fabric.add(c);
     return fabric.run();
   });
@@ -278,7 +252,7 @@ std::vector<double> jobs_by_hand(const scenario& s, const plan& p) {
   for (std::size_t c = 0; c < crews.size(); ++c)
     for (std::size_t j = 0; j < w.jobs.size(); ++j)
       if (p.classes[crews[c].rank_class].name.starts_with(w.jobs[j].name + ": "))
-        out[j] = std::max(out[j], ends[c]);
+        out[j] = std::max(out[j], end_times[c]);
   return out;
 }
 
@@ -293,7 +267,8 @@ std::vector<double> job_times(const run_record& r) {
 TEST_CASE("A step on an oversubscribed fabric takes as long by hand") {
   for (const char* ratio : {"2", "4", "8"}) {
     INFO(ratio << " to 1");
-    const scenario s = example("training/llama3.1-405b-gb300-512", {{"/workload/tp", "4"},
+    const scenario s =
+        test::shipped_scenario("training/llama3.1-405b-gb300-512", {{"/workload/tp", "4"},
                                                                     {"/workload/global_batch_size", "128"},
                                                                     {"/workload/dp", "8"},
                                                                     {"/platform/racks", "64"},
@@ -314,7 +289,7 @@ TEST_CASE("Two jobs take as long by hand, interleaved and in blocks") {
     INFO(blocks);
     overrides sets;
     if (blocks) sets = {{"/jobs/0/placement/racks", first}, {"/jobs/1/placement/racks", second}};
-    const scenario s = example("jobs/two-llama3.1-405b-b300", sets);
+    const scenario s = test::shipped_scenario("jobs/two-llama3.1-405b-b300", sets);
     const run_record r = run_scenario(s);
     const std::vector<double> by = jobs_by_hand(s, r.planned), here = job_times(r);
     for (std::size_t j = 0; j < here.size(); ++j) CHECK(here[j] == Approx(by[j]).epsilon(0.01));
@@ -322,15 +297,15 @@ TEST_CASE("Two jobs take as long by hand, interleaved and in blocks") {
 }
 
 TEST_CASE("A step beside a checkpoint takes as long by hand") {
-  const scenario s = example("jobs/llama3.1-405b-checkpoint-b300");
+  const scenario s = test::shipped_scenario("jobs/llama3.1-405b-checkpoint-b300");
   const run_record r = run_scenario(s);
   // Without oversubscription nothing is shared beyond the ports: one GPU of each class and two of its replicas.
   const double by = in_child([&] {
                       by_hand fabric(s.platform.fabric.nic_bandwidth.base(), {1e18});
                       for (std::size_t c = 0; c < r.planned.classes.size(); ++c)
                         fabric.add({&r.planned, c, {0, 0}});
-                      const std::vector<double> ends = fabric.run();
-                      return std::vector<double>{*std::max_element(ends.begin(), ends.end())};
+                      const std::vector<double> end_times = fabric.run();
+                      return std::vector<double>{*std::max_element(end_times.begin(), end_times.end())};
                     }).front();
   CHECK(job_times(r).front() == Approx(by).epsilon(0.01));
 }

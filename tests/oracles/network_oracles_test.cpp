@@ -2,12 +2,9 @@
 // (ptask_L07, which shares nothing with the one the engine uses) and against a fat tree of real switches and
 // cables. Every simulation has a process of its own, since SimGrid takes its models once a process.
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <functional>
 #include <map>
 #include <random>
 #include <string>
@@ -17,12 +14,15 @@
 #include "engine/simgrid_zone.hpp"
 #include "nvlsim/engine/simulation.hpp"
 #include "nvlsim/plan/collective_workload.hpp"
+#include "oracles/in_child.hpp"
 #include "support/ports.hpp"
 
 using namespace nvlsim;
 namespace sg4 = engine::compat::sg4;
 
 namespace {
+
+using test::in_child;
 
 constexpr double capacity = 100e9;
 
@@ -32,38 +32,6 @@ struct transfer {
 };
 using transfers = std::vector<transfer>;
 using ends = std::vector<double>;  ///< of each transfer
-
-ends in_child(const std::function<ends()>& simulation) {
-  int pipe_ends[2];
-  REQUIRE(::pipe(pipe_ends) == 0);
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    const ends out = simulation();
-    const auto size = static_cast<ssize_t>(out.size() * sizeof(double));
-    const char* data = reinterpret_cast<const char*>(out.data());
-    ssize_t sent = 0;
-    while (sent < size) {
-      const ssize_t n = ::write(pipe_ends[1], data + sent, static_cast<std::size_t>(size - sent));
-      if (n <= 0) std::_Exit(1);
-      sent += n;
-    }
-    std::_Exit(0);
-  }
-  ::close(pipe_ends[1]);
-  ends out;
-  double d = 0;
-  std::size_t have = 0;
-  for (ssize_t n = 0; (n = ::read(pipe_ends[0], reinterpret_cast<char*>(&d) + have, sizeof d - have)) > 0;) {
-    have += static_cast<std::size_t>(n);
-    if (have == sizeof d) out.push_back(d), have = 0;
-  }
-  ::close(pipe_ends[0]);
-  int state = 0;
-  ::waitpid(child, &state, 0);
-  REQUIRE(state == 0);
-  return out;
-}
 
 /// As a plan in fidelity `flow`: each transfer an operation of full rate, after its start.
 ends by_engine(const transfers& all, int ports) {

@@ -1,6 +1,9 @@
 // A platform of which networks see the ports of its GPUs alone.
 #pragma once
 
+#include <catch2/catch.hpp>
+
+#include "nvlsim/collectives/collectives.hpp"
 #include "nvlsim/platform/platform.hpp"
 
 namespace nvlsim::test {
@@ -15,5 +18,10 @@ inline platform bare_ports(seconds fabric_latency = {}, double nvlink = nvlink_r
   p.fabric.latency = fabric_latency;
   return p;
 }
+
+inline port_bytes both(double b) { return {bytes::from_base(b), bytes::from_base(b)}; }
+
+/// The margin is for the clock, which goes on from one engine of a process to the next.
+inline Approx exactly(double v) { return Approx(v).epsilon(1e-9).margin(1e-15); }
 
 }  // namespace nvlsim::test

@@ -9,6 +9,7 @@
 
 #include "nvlsim/scenario/scenario.hpp"
 #include "support/ports.hpp"
+#include "support/root.hpp"
 
 using namespace nvlsim;
 
@@ -85,7 +86,7 @@ TEST_CASE("Links are used by the exchanges inside an operation, each while it la
 }
 
 TEST_CASE("Links name the exchange inside passes that fills them") {
-  const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+  using test::root;
   const std::vector<override_option> sets = {
       {"/workload/global_batch_size", "4608"}, {"/platform/racks", "576"}, {"/placement/gpus_per_rack", "8"}};
   const scenario s = load_scenario(root / "scenarios/training/kimi-k2-gb300-4608.json", sets, folders_under(root));

@@ -8,15 +8,16 @@
 #include "calibration/step_residuals.hpp"
 #include "nvlsim/calibration/fit.hpp"
 #include "nvlsim/measurements/tables.hpp"
+#include "support/root.hpp"
 
 namespace nvlsim {
 namespace {
 
-const std::filesystem::path root = NVLSIM_SOURCE_DIR;
-const std::filesystem::path table = root / "tests/measurements/training-more.csv";
+using test::root;
+const std::filesystem::path frameworks_table = root / "tests/measurements/training-more.csv";
 
 TEST_CASE("Fit of frameworks gives the shipped stacks, and predicts configurations that it has not seen") {
-  const fit_report f = fit_frameworks({table}, folders_under(root), "configuration");
+  const fit_report f = fit_frameworks({frameworks_table}, folders_under(root), "configuration");
   REQUIRE(f.files.size() >= 4);
   for (const auto& [file, text] : f.files) {
     INFO(file);

@@ -7,11 +7,12 @@
 #include "nvlsim/calibration/fit.hpp"
 #include "nvlsim/measurements/csv.hpp"
 #include "nvlsim/measurements/tables.hpp"
+#include "support/root.hpp"
 
 namespace nvlsim {
 namespace {
 
-const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+using test::root;
 
 const std::vector<validation_record>& measured() {
   static const std::vector<validation_record> rows = [] {

@@ -16,17 +16,19 @@
 #include "nvlsim/measurements/csv.hpp"
 #include "nvlsim/measurements/tables.hpp"
 #include "nvlsim/output/output.hpp"
+#include "support/root.hpp"
 #include "unit/config/texts.hpp"
 
 using namespace nvlsim;
 
 namespace {
 
-const std::filesystem::path root = NVLSIM_SOURCE_DIR;
-const std::filesystem::path table = root / "tests/measurements/collectives.csv";
+using test::root;
+const std::filesystem::path collectives_table = root / "tests/measurements/collectives.csv";
 
 const std::vector<validation_record>& records() {
-  static const std::vector<validation_record> all = validate_collectives(read_csv(table), folders_under(root), {});
+  static const std::vector<validation_record> all =
+      validate_collectives(read_csv(collectives_table), folders_under(root), {});
   return all;
 }
 
@@ -34,7 +36,7 @@ struct summary {
   std::size_t count = 0;
   double median = 0, p90 = 0;
 };
-summary errors(const std::function<bool(const validation_record&)>& keep) {
+summary errors_where(const std::function<bool(const validation_record&)>& keep) {
   std::vector<double> e;
   for (const validation_record& r : records())
     if (keep(r) && r.error()) e.push_back(std::abs(*r.error()));
@@ -120,7 +122,7 @@ TEST_CASE("Collectives agree with published sweeps") {
   for (const limit& l :
        {limit{"one domain, 1 MiB and more", 0.025, 0.10}, limit{"one domain, under 1 MiB", 0.03, 0.10},
         limit{"across domains", 0.03, 0.125}, limit{"expert exchange", 0.03, 0.09}}) {
-    const summary s = errors([&](const validation_record& r) { return r.scenario == l.scenario; });
+    const summary s = errors_where([&](const validation_record& r) { return r.scenario == l.scenario; });
     INFO(l.scenario << " " << s.count << " " << s.median << " " << s.p90);
     CHECK(s.count >= 100);
     CHECK(s.median <= l.median);
@@ -144,14 +146,14 @@ TEST_CASE("No system is missed by more than a few percent") {
     static std::string last;
     if (probe.system == last) continue;
     last = probe.system;
-    const summary s = errors([&](const validation_record& r) { return r.system == probe.system; });
+    const summary s = errors_where([&](const validation_record& r) { return r.system == probe.system; });
     INFO(probe.system << " " << s.count << " " << s.median);
     CHECK(s.median <= 0.055);
   }
 }
 
 TEST_CASE("Fit of collectives gives the shipped profile again, wherever it begins") {
-  const std::vector<std::filesystem::path> tables = {table, root / "tests/measurements/kernels.csv",
+  const std::vector<std::filesystem::path> tables = {collectives_table, root / "tests/measurements/kernels.csv",
                                                      root / "tests/measurements/kernels-more.csv"};
   const std::string shipped = text_of(root / "platforms/stacks/collectives/nccl-2.29.json");
   data_folders data = folders_under(root);
@@ -171,7 +173,7 @@ TEST_CASE("Fit of collectives gives the shipped profile again, wherever it begin
 
 TEST_CASE("Fit of a few rows gives a file, and no band that so few do not show") {
   const config::test::scratch_folder folder;
-  std::ifstream in(table);
+  std::ifstream in(collectives_table);
   std::string few, line;
   const auto of = [&](const char* word) { return line.find(word) != std::string::npos; };
   for (std::size_t n = 0; std::getline(in, line); ++n)
@@ -189,7 +191,7 @@ TEST_CASE("Fit of a few rows gives a file, and no band that so few do not show")
 }
 
 TEST_CASE("Fit of collectives predicts what it leaves out") {
-  const fit_report f = fit_collectives({table}, folders_under(root), "system", {});
+  const fit_report f = fit_collectives({collectives_table}, folders_under(root), "system", {});
   std::size_t domains = 0, fabrics = 0;
   double sum = 0;
   for (const auto& l : f.leave_out) {

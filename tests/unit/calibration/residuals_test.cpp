@@ -7,14 +7,15 @@
 #include <filesystem>
 
 #include "nvlsim/run/explain_scenario.hpp"
+#include "support/root.hpp"
 
 namespace nvlsim {
 namespace {
 
-const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+using test::root;
 
-std::vector<served_error> errors(const std::string& gpu, const std::string& kind, double worst,
-                                 std::size_t n = 40) {
+std::vector<served_error> served_errors(const std::string& gpu, const std::string& kind, double worst,
+                                        std::size_t n = 40) {
   std::vector<served_error> out;
   for (std::size_t i = 1; i <= n; ++i)
     out.push_back({"vllm", "vllm-0.19", kind, gpu, gpu == "b200" ? "blackwell" : "hopper", "m", "tpot",
@@ -28,25 +29,27 @@ std::vector<served_error> both(std::vector<served_error> a, const std::vector<se
 }
 
 TEST_CASE("Widths are nine tenths of the residuals by kind, a quarter wider") {
-  const value c = calibration_of(both(errors("h100", "dense", 0.4), errors("b200", "experts", 0.8)), "vllm");
+  const value c =
+      calibration_of(both(served_errors("h100", "dense", 0.4), served_errors("b200", "experts", 0.8)), "vllm");
   CHECK(*c.at_pointer("/dense/tpot")->number() == Approx(1.25 * 0.36));
   CHECK(*c.at_pointer("/experts/tpot")->number() == Approx(1.25 * 0.72));
   CHECK(c.at_pointer("/measured/h100")->items()->front() == value{"fp8"});
   CHECK(*c.at_pointer("/cells/h100~1m/tpot")->number() == Approx(1.25 * 0.36));
   CHECK(*c.at_pointer("/architectures/blackwell/tpot")->number() == Approx(1.25 * 0.72));
-  CHECK(*release_widths(errors("h100", "dense", 0.4), "vllm-0.19").find("tpot")->number() == Approx(1.25 * 0.36));
-  CHECK(release_widths(errors("h100", "dense", 0.4), "vllm-0.17").members()->empty());
+  CHECK(*release_widths(served_errors("h100", "dense", 0.4), "vllm-0.19").find("tpot")->number() ==
+        Approx(1.25 * 0.36));
+  CHECK(release_widths(served_errors("h100", "dense", 0.4), "vllm-0.17").members()->empty());
   CHECK_FALSE(c.find("pools"));
-  CHECK_FALSE(calibration_of(errors("h100", "pools", 1, 12), "vllm").find("pools"));  // too few to say
-  CHECK(calibration_of(errors("h100", "dense", 1), "sglang").find("measured")->members()->empty());
+  CHECK_FALSE(calibration_of(served_errors("h100", "pools", 1, 12), "vllm").find("pools"));  // too few to say
+  CHECK(calibration_of(served_errors("h100", "dense", 1), "sglang").find("measured")->members()->empty());
 }
 
 TEST_CASE("Coverage takes each system's bands from the others") {
-  const auto alike = both(errors("h100", "dense", 0.5), errors("b200", "dense", 0.5));
+  const auto alike = both(served_errors("h100", "dense", 0.5), served_errors("b200", "dense", 0.5));
   CHECK(coverage_elsewhere(alike) == Approx(0.9));
   CHECK(*widths_elsewhere(alike, "vllm").find("tpot")->number() == Approx(0.45));
   // One system is twice as far off: its own bands would hide that.
-  CHECK(coverage_elsewhere(both(errors("h100", "dense", 0.5), errors("a100", "dense", 1))) ==
+  CHECK(coverage_elsewhere(both(served_errors("h100", "dense", 0.5), served_errors("a100", "dense", 1))) ==
         Approx((0.45 + 1) / 2).margin(0.02));
 }
 

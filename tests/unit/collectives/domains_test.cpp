@@ -16,6 +16,7 @@ namespace nvlsim {
 namespace {
 
 using test::shipped;
+using test::violations;
 
 /// All platforms, with racks enough for the groups below. Those whose GPUs have no links of their own have no
 /// domains to compare.
@@ -38,34 +39,25 @@ const std::vector<platform>& platforms() {
   return all;
 }
 
-const std::vector<collective> kinds = {collective::all_reduce, collective::all_gather, collective::reduce_scatter,
-                                       collective::all_to_all, collective::broadcast,  collective::reduce,
-                                       collective::barrier};
+const std::vector<collective> compared = {
+    collective::all_reduce, collective::all_gather, collective::reduce_scatter, collective::all_to_all,
+    collective::broadcast,  collective::reduce,     collective::barrier};
 
-std::vector<double> sizes() {
+std::vector<double> doubled_sizes() {
   std::vector<double> out = {0};
   for (double s = 8; s < 4e10; s *= 2) out.push_back(s);
   return out;
 }
 
-struct violations {
-  std::size_t cases = 0, broken = 0;
-  std::string first;
-  void expect(bool holds, const auto& describe) {
-    ++cases;
-    if (!holds && broken++ < 10) first += describe() + "\n";
-  }
-};
-
 TEST_CASE("More domains of equally many GPUs never finish the same bytes sooner, on any platform") {
   violations v;
   for (const platform& p : platforms())
-    for (const collective c : kinds)
+    for (const collective c : compared)
       for (const int members : {2, 3, 4, 5, 8, 16, 24, 36, 72}) {
         if (members > p.gpus_per_rack()) continue;
         // A part of a mesh has few links, beside which NICs are a second way.
         if (p.rack.nvlink_planes == 0 && members < p.gpus_per_rack()) continue;
-        for (const double size : sizes()) {
+        for (const double size : doubled_sizes()) {
           double before = 0;
           int fewer = 0;
           for (const int domains : {1, 2, 3, 4, 5, 8, 13, 20, 64, 248, 1000}) {

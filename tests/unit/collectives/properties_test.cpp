@@ -15,8 +15,9 @@ namespace {
 
 using test::machine;
 using test::shipped;
+using test::violations;
 
-const std::vector<platform>& machines() {
+const std::vector<platform>& all_machines() {
   static const std::vector<platform> all = [] {
     std::vector<platform> out = {machine(2, "efa-100", 12.5_Gbps),
                                  machine(3, "roce-a100", 200.0_Gbps),
@@ -37,7 +38,7 @@ const std::vector<platform>& machines() {
   return all;
 }
 
-const std::vector<communicator> groups = {
+const std::vector<communicator> all_groups = {
     {2, 1},   {3, 1},   {4, 1},           {5, 1},         {8, 1},           {17, 1},       {72, 1},
     {2, 2},   {16, 16}, {7, 3},           {73, 2, 72, 1}, {100, 2, 72, 28}, {16, 2},       {144, 2},
     {64, 64}, {100, 3}, {288, 4, 72, 72}, {1440, 20},     {4096, 512},      {331200, 4600}};
@@ -76,10 +77,10 @@ struct case_of {
 const std::vector<case_of>& cases() {
   static const std::vector<case_of> all = [] {
     std::vector<case_of> out;
-    for (const platform& p : machines())
+    for (const platform& p : all_machines())
       for (const std::string& kind : collective_names()) {
         const collective c = *collective_by_name(kind);
-        for (const communicator g : groups) {
+        for (const communicator g : all_groups) {
           if (c == collective::send_recv && g.ranks != 2) continue;
           for (const collective_options& o : ways(p, c, g)) out.push_back({p, c, g, o});
         }
@@ -90,7 +91,7 @@ const std::vector<case_of>& cases() {
 }
 
 template <class Visit>
-void each_case(Visit visit) {
+void each_way(Visit visit) {
   for (const case_of& x : cases()) visit(x.on, x.kind, x.group, x.way);
 }
 
@@ -100,21 +101,11 @@ std::string text(const platform& p, collective c, communicator g, const collecti
                      size);
 }
 
-/// Collects what breaks a rule, and how often.
-struct violations {
-  std::size_t cases = 0, broken = 0;
-  std::string first;
-  void expect(bool holds, const auto& describe) {
-    ++cases;
-    if (!holds && broken++ < 10) first += describe() + "\n";
-  }
-};
-
 constexpr double rounding = 1e-9;
 
 TEST_CASE("No collective is faster than its algorithm's bytes through the ports, nor than a smaller one") {
   violations wire, order;
-  each_case([&](const platform& p, collective c, communicator g, const collective_options& o) {
+  each_way([&](const platform& p, collective c, communicator g, const collective_options& o) {
     double before = 0;
     for (const double size : sizes) {
       const bytes array = c == collective::barrier ? bytes{} : bytes::from_base(size);
@@ -140,7 +131,7 @@ TEST_CASE("No collective is faster than its algorithm's bytes through the ports,
 
 TEST_CASE("No collective is slower in place") {
   violations v;
-  each_case([&](const platform& p, collective c, communicator g, const collective_options& o) {
+  each_way([&](const platform& p, collective c, communicator g, const collective_options& o) {
     collective_options in_place = o;
     in_place.in_place = true;
     for (const double size : sizes)
@@ -154,7 +145,7 @@ TEST_CASE("No collective is slower in place") {
 
 TEST_CASE("No collective is faster on a worse fabric, nor a skewed one than an even one") {
   violations v;
-  each_case([&](const platform& p, collective c, communicator g, const collective_options& o) {
+  each_way([&](const platform& p, collective c, communicator g, const collective_options& o) {
     std::vector<platform> worse(4, p);
     worse[0].fabric.nic_bandwidth = p.fabric.nic_bandwidth * 0.5;
     worse[1].fabric.latency += 5.0_us;
@@ -177,7 +168,7 @@ TEST_CASE("No collective is faster on a worse fabric, nor a skewed one than an e
 
 TEST_CASE("A slower port makes no collective faster") {
   violations v;
-  each_case([&](const platform& p, collective c, communicator g, const collective_options& o) {
+  each_way([&](const platform& p, collective c, communicator g, const collective_options& o) {
     for (const double share : {8.0 / 9, 0.5}) {
       platform slow = p;
       slow.gpu.nvlink = p.gpu.nvlink * share;
@@ -210,7 +201,7 @@ TEST_CASE("A slower port makes no collective faster") {
 
 TEST_CASE("A ring all-reduce of more ranks or domains takes no less") {
   violations v;
-  for (const platform& p : machines())
+  for (const platform& p : all_machines())
     for (const char* protocol : {"", "ll", "simple"})
       for (const double size : sizes) {
         const collective_options o{"ring", false, protocol};
@@ -237,7 +228,7 @@ TEST_CASE("A ring all-reduce of more ranks or domains takes no less") {
 
 TEST_CASE("One GPU beyond a rack is visibly dearer than a full rack, at every size") {
   violations v;
-  for (const platform& p : machines()) {
+  for (const platform& p : all_machines()) {
     if (p.gpu.nvlink_generation < 5) continue;
     for (const collective c : {collective::all_reduce, collective::all_gather, collective::reduce_scatter,
                                collective::all_to_all, collective::barrier})
@@ -254,14 +245,14 @@ TEST_CASE("One GPU beyond a rack is visibly dearer than a full rack, at every si
 }
 
 TEST_CASE("A barrier is an all-reduce of no bytes") {
-  for (const platform& p : machines())
-    for (const communicator g : groups)
+  for (const platform& p : all_machines())
+    for (const communicator g : all_groups)
       CHECK(test::time(p, collective::barrier, 1e9, g) == test::time(p, collective::all_reduce, 0, g));
 }
 
 TEST_CASE("Where NICs are the limit, twice their rate halves what bytes take") {
   violations v;
-  for (platform p : machines())
+  for (platform p : all_machines())
     for (const collective c : {collective::all_reduce, collective::all_gather, collective::reduce_scatter,
                                collective::all_to_all, collective::broadcast, collective::send_recv})
       for (const int ranks : {2, 16, 576}) {

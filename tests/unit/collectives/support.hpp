@@ -6,10 +6,9 @@
 
 #include "nvlsim/collectives/collectives.hpp"
 #include "nvlsim/stack/load.hpp"
+#include "support/root.hpp"
 
 namespace nvlsim::test {
-
-inline const std::filesystem::path root = NVLSIM_SOURCE_DIR;
 
 inline const collective_profile& shipped() {
   static const collective_profile profile = [] {
@@ -44,5 +43,15 @@ inline seconds time(const platform& p, collective c, double size, communicator g
                     const collective_options& o = {}) {
   return collective_time(shipped(), p, {c, bytes::from_base(size), g, o}).time;
 }
+
+/// Collects what breaks a rule, and how often.
+struct violations {
+  std::size_t cases = 0, broken = 0;
+  std::string first;
+  void expect(bool holds, const auto& describe) {
+    ++cases;
+    if (!holds && broken++ < 10) first += describe() + "\n";
+  }
+};
 
 }  // namespace nvlsim::test

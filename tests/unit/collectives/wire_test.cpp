@@ -8,10 +8,10 @@ using namespace nvlsim;
 
 namespace {
 
-constexpr bytes size = bytes::from_base(7.2e9);
+constexpr bytes array = bytes::from_base(7.2e9);
 
 network_traffic wire(collective c, communicator g, std::string_view algorithm) {
-  return wire_traffic(c, size, g, algorithm);
+  return wire_traffic(c, array, g, algorithm);
 }
 
 void check(const port_bytes& b, double out, double in) {

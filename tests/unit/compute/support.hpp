@@ -8,10 +8,9 @@
 #include "nvlsim/config/document.hpp"
 #include "nvlsim/platform/load.hpp"
 #include "stack/read_parts.hpp"
+#include "support/root.hpp"
 
 namespace nvlsim::test {
-
-inline const std::filesystem::path root = NVLSIM_SOURCE_DIR;
 
 inline gpu_spec shipped_gpu(const std::string& platform_name) {
   diagnostics problems;

@@ -16,11 +16,11 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-constexpr double nic = test::nic_rate;
+using test::both;
+using test::exactly;
 
 timeline flow(const plan& p) { return simulate(p, test::bare_ports(2.5_us), {fidelity::flow}); }
 
-port_bytes both(double b) { return {bytes::from_base(b), bytes::from_base(b)}; }
 port_bytes ways(double out, double in) { return {bytes::from_base(out), bytes::from_base(in)}; }
 
 /// An operation that takes `latency_s` and then its bytes at `share` of the port they go through.
@@ -29,7 +29,7 @@ struct transfer {
   double seconds_s, latency_s = 0;
 };
 transfer through_nic(port_bytes b, double share = 1, double latency_s = 0) {
-  return {{{}, b}, latency_s + std::max(b.out, b.in).base() / (nic * share), latency_s};
+  return {{{}, b}, latency_s + std::max(b.out, b.in).base() / (test::nic_rate * share), latency_s};
 }
 
 std::int32_t add(plan& p, const transfer& t) {
@@ -49,8 +49,6 @@ std::vector<double> on_one_port(const std::vector<transfer>& all) {
   for (const auto& s : t.spans[0]) ends.push_back(s.back().end_s);
   return ends;
 }
-
-Approx exactly(double v) { return Approx(v).epsilon(1e-9).margin(0); }
 
 }  // namespace
 
@@ -87,24 +85,24 @@ TEST_CASE("Chain of operations on an idle network is exact, however short they a
 TEST_CASE("Two operations that each fill a port take twice as long together") {
   for (const port_bytes& b : {both(1e9), ways(1e9, 0), ways(0, 1e9), ways(1e9, 3e8)}) {
     const auto ends = on_one_port({through_nic(b), through_nic(b)});
-    CHECK(ends[0] == exactly(2 * 1e9 / nic));
-    CHECK(ends[1] == exactly(2 * 1e9 / nic));
+    CHECK(ends[0] == exactly(2 * 1e9 / test::nic_rate));
+    CHECK(ends[1] == exactly(2 * 1e9 / test::nic_rate));
   }
 }
 
 TEST_CASE("Operations that fit side by side do not slow each other") {
   const auto ends = on_one_port({through_nic(both(1e9), 0.6), through_nic(both(3e9), 0.4, 5e-6)});
-  CHECK(ends[0] == exactly(1e9 / (0.6 * nic)));
-  CHECK(ends[1] == exactly(5e-6 + 3e9 / (0.4 * nic)));
+  CHECK(ends[0] == exactly(1e9 / (0.6 * test::nic_rate)));
+  CHECK(ends[1] == exactly(5e-6 + 3e9 / (0.4 * test::nic_rate)));
 }
 
 TEST_CASE("Sharing is max-min: who wants less than half gets it, the other the rest") {
   // Alone 0.8 and 0.3 of the port. Together 0.7 and 0.3, until the smaller one is done.
   const double big = 4e9, small = 3e8;
   const auto ends = on_one_port({through_nic(both(big), 0.8), through_nic(both(small), 0.3)});
-  const double small_end = small / (0.3 * nic);
+  const double small_end = small / (0.3 * test::nic_rate);
   CHECK(ends[1] == exactly(small_end));
-  CHECK(ends[0] == exactly(small_end + (big - 0.7 * nic * small_end) / (0.8 * nic)));
+  CHECK(ends[0] == exactly(small_end + (big - 0.7 * test::nic_rate * small_end) / (0.8 * test::nic_rate)));
 }
 
 TEST_CASE("Opposite directions and the two fabrics do not slow each other") {
@@ -114,7 +112,7 @@ TEST_CASE("Opposite directions and the two fabrics do not slow each other") {
 
 TEST_CASE("Latency takes nothing from the port") {
   // The second begins to flow when the first is half done.
-  const double alone = 1e9 / nic;
+  const double alone = 1e9 / test::nic_rate;
   const auto ends = on_one_port({through_nic(both(1e9)), through_nic(both(1e9), 1, alone / 2)});
   CHECK(ends[0] == exactly(1.5 * alone));
   CHECK(ends[1] == exactly(2 * alone));
@@ -135,8 +133,8 @@ TEST_CASE("Sends meet at the receiver's port") {
   p.append(p.classes[0].streams[0], send, {}, no_event, {-1, 2});
   p.append(p.classes[1].streams[0], send, {}, no_event, {-1, 2});
   const timeline t = flow(p);
-  CHECK(t.spans[0][0][0].end_s == exactly(2e9 / nic));
-  CHECK(t.spans[1][0][0].end_s == exactly(2e9 / nic));
+  CHECK(t.spans[0][0][0].end_s == exactly(2e9 / test::nic_rate));
+  CHECK(t.spans[1][0][0].end_s == exactly(2e9 / test::nic_rate));
   CHECK(t.activities == 2);
 }
 
@@ -146,15 +144,15 @@ TEST_CASE("Collective slows the send that arrives at its port") {
   p.append(p.classes[0].streams[0], add(p, through_nic(both(1e9))), {}, no_event, {-1, 1});
   p.append(p.classes[1].streams[0], add(p, through_nic(both(2e9))), {});
   const timeline t = flow(p);
-  CHECK(t.spans[0][0][0].end_s == exactly(2e9 / nic));
-  CHECK(t.spans[1][0][0].end_s == exactly(3e9 / nic));
+  CHECK(t.spans[0][0][0].end_s == exactly(2e9 / test::nic_rate));
+  CHECK(t.spans[1][0][0].end_s == exactly(3e9 / test::nic_rate));
 }
 
 namespace {
 
 /// Computes for 10 ms, with `hidden` of a NIC beside it, and then waits for as many bytes as `waited` of one.
 std::int32_t add_pass(plan& p, port_bytes hidden, port_bytes waited, double hidden_share = 1) {
-  const double compute_s = 10e-3, wait_s = waited.out.base() / nic;
+  const double compute_s = 10e-3, wait_s = waited.out.base() / test::nic_rate;
   operation_template w{"pass",
                        {{part_kind::gemm, "gemm", seconds::from_base(compute_s), 1},
                         {part_kind::ep, "exchange", seconds::from_base(wait_s), 1}},
@@ -164,7 +162,7 @@ std::int32_t add_pass(plan& p, port_bytes hidden, port_bytes waited, double hidd
     if (!(length > 0)) return;
     w.network.push_back({{{}, b}, {}, seconds::from_base(from + length), seconds::from_base(from)});
   };
-  demand(hidden, 0, hidden.out.base() / (nic * hidden_share));
+  demand(hidden, 0, hidden.out.base() / (test::nic_rate * hidden_share));
   demand(waited, compute_s, wait_s);
   return p.add_template(std::move(w));
 }
@@ -269,7 +267,7 @@ TEST_CASE("What waits for a slowed operation is late by as much") {
   p.append(s[1], half, {}, done);
   p.append(s[2], half, {});
   p.append(s[0], compute, {done});
-  CHECK(flow(p).spans[0][0][0].begin_s == exactly(2e9 / nic));
+  CHECK(flow(p).spans[0][0][0].begin_s == exactly(2e9 / test::nic_rate));
 }
 
 TEST_CASE("Plans without demands are as in closed") {
@@ -301,7 +299,7 @@ TEST_CASE("Deadlock among flows is named as in closed") {
   p.append(p.classes[0].streams[0], template_index, {});
   p.append(p.classes[0].streams[0], template_index, {never});
   REQUIRE_THROWS_WITH(flow(p), Contains("rank.compute: operation 1, \"transfer\", waits for event 0"));
-  CHECK(on_one_port({through_nic(both(1e9))}).front() == exactly(1e9 / nic));
+  CHECK(on_one_port({through_nic(both(1e9))}).front() == exactly(1e9 / test::nic_rate));
 }
 
 TEST_CASE("Receiving ports count as actors") {

@@ -14,8 +14,9 @@ namespace sg4 = engine::compat::sg4;
 
 namespace {
 
-constexpr double size = 1e9, nvlink = test::nvlink_rate, nic = test::nic_rate, nvlink_latency = 1e-6,
-                 nic_latency = 4e-6;
+using test::exactly;
+
+constexpr double size = 1e9, nvlink = test::nvlink_rate, nvlink_latency = 1e-6, nic_latency = 4e-6;
 
 network::topology ports(int count) {
   std::vector<std::int64_t> gpus;
@@ -24,18 +25,18 @@ network::topology ports(int count) {
                            seconds::from_base(nvlink_latency));
 }
 
-struct transfer {
+struct message {
   sg4::Host *from, *to;
   double bytes_sent = size;
 };
 
 /// When each transfer ended; all begin at zero.
-std::vector<double> send(engine::session& s, const std::vector<transfer>& transfers) {
+std::vector<double> send(engine::session& s, const std::vector<message>& transfers) {
   std::vector<double> end(transfers.size());
   int payload = 0;
   for (std::size_t i = 0; i < transfers.size(); ++i) {
     sg4::Mailbox* box = sg4::Mailbox::by_name(std::to_string(i));
-    const transfer& t = transfers[i];
+    const message& t = transfers[i];
     engine::compat::add_actor(t.from, "from", [&payload, box, bytes_sent = t.bytes_sent] {
       box->put(&payload, static_cast<std::uint64_t>(bytes_sent));
     });
@@ -48,9 +49,6 @@ std::vector<double> send(engine::session& s, const std::vector<transfer>& transf
   return end;
 }
 
-/// The margin is for the clock, which goes on from one engine of a process to the next.
-Approx exactly(double value) { return Approx(value).epsilon(1e-12).margin(1e-15); }
-
 }  // namespace
 
 TEST_CASE("One transfer takes its latency and its bytes over the port's capacity") {
@@ -59,7 +57,7 @@ TEST_CASE("One transfer takes its latency and its bytes over the port's capacity
   const std::vector<double> end =
       send(s, {{z.nvlink[0], z.nvlink[1]}, {z.fabric[2], z.fabric[3]}, {z.fabric[0], z.fabric[1], 0}});
   CHECK(end[0] == exactly(nvlink_latency + size / nvlink));
-  CHECK(end[1] == exactly(nic_latency + size / nic));
+  CHECK(end[1] == exactly(nic_latency + size / test::nic_rate));
   CHECK(end[2] == exactly(nic_latency));
 }
 
@@ -67,14 +65,14 @@ TEST_CASE("Both directions of a port run at full speed") {
   engine::session s;
   const network::zones z = network::build(s.engine(), ports(2));
   for (double end : send(s, {{z.fabric[0], z.fabric[1]}, {z.fabric[1], z.fabric[0]}})) {
-    CHECK(end == exactly(nic_latency + size / nic));
+    CHECK(end == exactly(nic_latency + size / test::nic_rate));
   }
 }
 
 TEST_CASE("Incast of 71 ports shares the last one evenly") {
   engine::session s;
   const network::zones z = network::build(s.engine(), ports(72));
-  std::vector<transfer> all;
+  std::vector<message> all;
   for (std::size_t i = 1; i < 72; ++i) all.push_back({z.nvlink[i], z.nvlink[0]});
   for (double end : send(s, all)) CHECK(end == exactly(nvlink_latency + 71 * size / nvlink));
 }
@@ -88,32 +86,32 @@ TEST_CASE("Sharing is max-min") {
                                            {z.fabric[0], z.fabric[4]},
                                            {z.fabric[2], z.fabric[4]},
                                            {z.fabric[3], z.fabric[4]}});
-  CHECK(end[0] == exactly(nic_latency + 2e9 / (nic * 2 / 3)));
-  for (std::size_t i = 1; i < 4; ++i) CHECK(end[i] == exactly(nic_latency + 3 * size / nic));
+  CHECK(end[0] == exactly(nic_latency + 2e9 / (test::nic_rate * 2 / 3)));
+  for (std::size_t i = 1; i < 4; ++i) CHECK(end[i] == exactly(nic_latency + 3 * size / test::nic_rate));
 }
 
 TEST_CASE("Aggregate bounds what its ports send beyond it, and leaves the rest") {
   engine::session s;
   network::topology t = ports(6);
-  const bandwidth uplinks = bandwidth::from_base(nic);  // half of its two ports
+  const bandwidth uplinks = bandwidth::from_base(test::nic_rate);  // half of its two ports
   t.fabric.aggregates.push_back({"leaf 0", uplinks, uplinks, {0, 1}});
   const network::zones z = network::build(s.engine(), t);
   CHECK(z.beyond[2] == nullptr);
   const std::vector<double> end =
       send(s, {{z.beyond[0], z.fabric[2]}, {z.beyond[1], z.fabric[3]}, {z.fabric[4], z.fabric[5]}});
-  CHECK(end[0] == exactly(nic_latency + 2 * size / nic));
-  CHECK(end[1] == exactly(nic_latency + 2 * size / nic));
-  CHECK(end[2] == exactly(nic_latency + size / nic));
+  CHECK(end[0] == exactly(nic_latency + 2 * size / test::nic_rate));
+  CHECK(end[1] == exactly(nic_latency + 2 * size / test::nic_rate));
+  CHECK(end[2] == exactly(nic_latency + size / test::nic_rate));
 }
 
 TEST_CASE("Traffic between the ports of an aggregate shares only the ports with what goes beyond") {
   engine::session s;
   network::topology t = ports(4);
-  const bandwidth uplinks = bandwidth::from_base(nic / 4);
+  const bandwidth uplinks = bandwidth::from_base(test::nic_rate / 4);
   t.fabric.aggregates.push_back({"leaf 0", uplinks, uplinks, {0, 1}});
   const network::zones z = network::build(s.engine(), t);
   // The port has three quarters left for what stays under the leaf.
   const std::vector<double> end = send(s, {{z.beyond[0], z.fabric[2]}, {z.fabric[0], z.fabric[1], 3 * size}});
-  CHECK(end[0] == exactly(nic_latency + 4 * size / nic));
-  CHECK(end[1] == exactly(nic_latency + 4 * size / nic));
+  CHECK(end[0] == exactly(nic_latency + 4 * size / test::nic_rate));
+  CHECK(end[1] == exactly(nic_latency + 4 * size / test::nic_rate));
 }

@@ -7,6 +7,7 @@
 
 #include "nvlsim/engine/simulation.hpp"
 #include "nvlsim/scenario/scenario.hpp"
+#include "support/root.hpp"
 
 using namespace nvlsim;
 
@@ -22,8 +23,8 @@ struct step {
   }
 };
 
-step shipped(const std::string& name, std::vector<override_option> sets = {}) {
-  const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+step shipped_step(const std::string& name, std::vector<override_option> sets = {}) {
+  using test::root;
   return {load_scenario(root / "scenarios/training" / (name + ".json"), sets, folders_under(root))};
 }
 
@@ -62,7 +63,7 @@ TEST_CASE("Exchanges inside passes take their closed time where nothing meets th
   };
   for (const auto& [name, sets] : steps) {
     INFO(name << ", " << sets.size() << " changes");
-    const step s = shipped(name, sets);
+    const step s = shipped_step(name, sets);
     plan p = s.planned();
     std::size_t exchanges = 0;
     for (operation_template& t : p.templates) {
@@ -80,19 +81,19 @@ TEST_CASE("Exchanges inside passes take their closed time where nothing meets th
 
 TEST_CASE("Step whose traffic has a port for each kind is as in closed") {
   // Tensor parallelism inside racks, sends between them, and no gradients to share.
-  const step s = shipped("llama3.1-405b-gb300-512", {{"/workload/global_batch_size", "32"},
-                                                     {"/workload/tp", "8"},
-                                                     {"/workload/cp", "1"},
-                                                     {"/workload/dp", "1"},
-                                                     {"/placement/gpus_per_rack", "8"}});
+  const step s = shipped_step("llama3.1-405b-gb300-512", {{"/workload/global_batch_size", "32"},
+                                                          {"/workload/tp", "8"},
+                                                          {"/workload/cp", "1"},
+                                                          {"/workload/dp", "1"},
+                                                          {"/placement/gpus_per_rack", "8"}});
   CHECK(s.run(fidelity::flow) == Approx(s.run(fidelity::closed)).epsilon(1e-9));
 }
 
 TEST_CASE("Experts that exchange over racks meet gradients on the NICs, and not where they stay in one") {
   const auto excess = [](const char* gpus_per_rack, const char* racks) {
-    const step s = shipped("kimi-k2-gb300-4608", {{"/workload/global_batch_size", "4608"},
-                                                  {"/platform/racks", racks},
-                                                  {"/placement/gpus_per_rack", gpus_per_rack}});
+    const step s = shipped_step("kimi-k2-gb300-4608", {{"/workload/global_batch_size", "4608"},
+                                                       {"/platform/racks", racks},
+                                                       {"/placement/gpus_per_rack", gpus_per_rack}});
     return s.run(fidelity::flow) / s.run(fidelity::closed) - 1;
   };
   CHECK(excess("48", "96") < 0.003);
@@ -101,7 +102,7 @@ TEST_CASE("Experts that exchange over racks meet gradients on the NICs, and not 
 }
 
 TEST_CASE("Step whose sends meet data-parallel traffic on the NICs is longer, but not by all that traffic") {
-  const step s = shipped(
+  const step s = shipped_step(
       "llama3.1-405b-gb300-512",
       {{"/workload/global_batch_size", "128"}, {"/platform/racks", "128"}, {"/placement/gpus_per_rack", "4"}});
   const double closed = s.run(fidelity::closed), flow = s.run(fidelity::flow);
@@ -110,10 +111,10 @@ TEST_CASE("Step whose sends meet data-parallel traffic on the NICs is longer, bu
 }
 
 TEST_CASE("Folded and unfolded steps agree in flow") {
-  const step s = shipped("llama3.1-405b-gb300-512", {{"/workload/global_batch_size", "32"},
-                                                     {"/workload/dp", "4"},
-                                                     {"/platform/racks", "32"},
-                                                     {"/placement/gpus_per_rack", "4"}});
+  const step s = shipped_step("llama3.1-405b-gb300-512", {{"/workload/global_batch_size", "32"},
+                                                          {"/workload/dp", "4"},
+                                                          {"/platform/racks", "32"},
+                                                          {"/placement/gpus_per_rack", "4"}});
   const double folded = s.run(fidelity::flow);
   CHECK(folded > s.run(fidelity::closed) * 1.001);
   CHECK(s.run(fidelity::flow, false) == Approx(folded).epsilon(1e-9));
@@ -122,11 +123,11 @@ TEST_CASE("Folded and unfolded steps agree in flow") {
 }
 
 TEST_CASE("Folded and unfolded steps of experts over racks agree in flow") {
-  const step s = shipped("kimi-k2-gb300-4608", {{"/workload/global_batch_size", "64"},
-                                                {"/workload/dp", "8"},
-                                                {"/workload/ep", "8"},
-                                                {"/platform/racks", "16"},
-                                                {"/placement/gpus_per_rack", "4"}});
+  const step s = shipped_step("kimi-k2-gb300-4608", {{"/workload/global_batch_size", "64"},
+                                                     {"/workload/dp", "8"},
+                                                     {"/workload/ep", "8"},
+                                                     {"/platform/racks", "16"},
+                                                     {"/placement/gpus_per_rack", "4"}});
   const double folded = s.run(fidelity::flow);
   CHECK(folded > s.run(fidelity::closed) * 1.001);
   CHECK(s.run(fidelity::flow, false) == Approx(folded).epsilon(1e-9));
@@ -153,10 +154,10 @@ TEST_CASE("Up-links cut to a share are never faster than NICs cut as much, where
     for (const int ratio : {2, 4, 8}) {
       INFO("dp " << dp << ", " << ratio << " to 1");
       const std::string times = std::to_string(ratio), rate = std::to_string(800.0 / ratio) + " Gb/s";
-      const step over = shipped("llama3.1-405b-gb300-512",
-                                groups_of_eight(dp, {{"/platform/fabric/oversubscription", times}})),
-                 cut = shipped("llama3.1-405b-gb300-512",
-                               groups_of_eight(dp, {{"/platform/fabric/nic_bandwidth", rate}}));
+      const step over = shipped_step("llama3.1-405b-gb300-512",
+                                     groups_of_eight(dp, {{"/platform/fabric/oversubscription", times}})),
+                 cut = shipped_step("llama3.1-405b-gb300-512",
+                                    groups_of_eight(dp, {{"/platform/fabric/nic_bandwidth", rate}}));
       const double by_uplinks = over.run(fidelity::flow), by_nics = cut.run(fidelity::flow);
       CHECK(by_uplinks >= by_nics * (1 - 1e-6));
       CHECK(by_uplinks <= by_nics * 1.001);
@@ -167,17 +168,17 @@ TEST_CASE("Up-links cut to a share are never faster than NICs cut as much, where
 TEST_CASE("A step is slower with fewer up-links, and one under a leaf is not") {
   double before = 0;
   for (const char* ratio : {"1", "2", "4", "8", "16"}) {
-    const double t =
-        shipped("llama3.1-405b-gb300-512", groups_of_eight("16", {{"/platform/fabric/oversubscription", ratio}}))
-            .run(fidelity::flow);
+    const double t = shipped_step("llama3.1-405b-gb300-512",
+                                  groups_of_eight("16", {{"/platform/fabric/oversubscription", ratio}}))
+                         .run(fidelity::flow);
     CHECK(t >= before);
     before = t;
   }
   const auto under_a_leaf = [](const char* ratio) {  // two of eight racks
-    return shipped("llama3.1-405b-gb300-rack", {{"/platform/racks", "8"},
-                                                {"/placement/gpus_per_rack", "32"},
-                                                {"/platform/fabric/leaf/ports", "288"},
-                                                {"/platform/fabric/oversubscription", ratio}})
+    return shipped_step("llama3.1-405b-gb300-rack", {{"/platform/racks", "8"},
+                                                     {"/placement/gpus_per_rack", "32"},
+                                                     {"/platform/fabric/leaf/ports", "288"},
+                                                     {"/platform/fabric/oversubscription", ratio}})
         .run(fidelity::flow);
   };
   CHECK(under_a_leaf("8") == Approx(under_a_leaf("1")).epsilon(1e-9));
@@ -186,9 +187,9 @@ TEST_CASE("A step is slower with fewer up-links, and one under a leaf is not") {
 TEST_CASE("More replicas on oversubscribed leaves cost no more activities") {
   const auto activities = [](const char* dp, const char* global_batch) {  // eight micro-batches
     const step s =
-        shipped("llama3.1-405b-gb300-512", groups_of_eight(dp, {{"/platform/fabric/oversubscription", "8"},
-                                                                {"/workload/global_batch_size", global_batch},
-                                                                {"/platform/racks", "100000"}}));
+        shipped_step("llama3.1-405b-gb300-512", groups_of_eight(dp, {{"/platform/fabric/oversubscription", "8"},
+                                                                     {"/workload/global_batch_size", global_batch},
+                                                                     {"/platform/racks", "100000"}}));
     return simulate(s.planned(), s.s.platform, {fidelity::flow}).activities;
   };
   CHECK(activities("8192", "65536") <= activities("128", "1024"));

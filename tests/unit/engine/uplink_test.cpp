@@ -13,7 +13,10 @@ using namespace nvlsim;
 
 namespace {
 
-constexpr double nic = test::nic_rate;
+using test::both;
+using test::exactly;
+
+constexpr double gigabyte = 1e9;
 
 /// Eight racks of 72 GPUs under leaves of 144 ports, `oversubscription` times as many down as up.
 platform cluster(double oversubscription) {
@@ -26,15 +29,12 @@ platform cluster(double oversubscription) {
   return p;
 }
 
-port_bytes both(double b) { return {bytes::from_base(b), bytes::from_base(b)}; }
-
 /// A gigabyte each way through the NIC, `leaving` of it beyond the leaf, in the time that the slower of both
 /// needs.
 std::int32_t add(plan& p, double leaving, double uplink_rate) {
-  constexpr double size = 1e9;
-  const seconds t = seconds::from_base(std::max(size / nic, size * leaving / uplink_rate));
+  const seconds t = seconds::from_base(std::max(gigabyte / test::nic_rate, gigabyte * leaving / uplink_rate));
   operation_template w{"transfer", {{part_kind::dp, "transfer", t, 1}}, {}, {}};
-  w.network = {network_demand{{{}, both(size), both(size * leaving)}, {}, t}};
+  w.network = {network_demand{{{}, both(gigabyte), both(gigabyte * leaving)}, {}, t}};
   return p.add_template(std::move(w));
 }
 
@@ -52,8 +52,6 @@ std::vector<double> side_by_side(const platform& p, const std::vector<double>& l
   return out;
 }
 
-Approx exactly(double v) { return Approx(v).epsilon(1e-9).margin(0); }
-
 }  // namespace
 
 TEST_CASE("Alone an operation takes its closed time, whatever leaves the leaf") {
@@ -61,21 +59,21 @@ TEST_CASE("Alone an operation takes its closed time, whatever leaves the leaf") 
     for (const double leaving : {0.0, 0.25, 1.0}) {
       const platform p = cluster(ratio);
       const double uplink = network::uplink_of(p).base();
-      CHECK(uplink == exactly(nic / ratio));
-      CHECK(side_by_side(p, {leaving}).front() == exactly(1e9 * std::max(1 / nic, leaving / uplink)));
+      CHECK(uplink == exactly(test::nic_rate / ratio));
+      CHECK(side_by_side(p, {leaving}).front() == exactly(1e9 * std::max(1 / test::nic_rate, leaving / uplink)));
     }
 }
 
 TEST_CASE("What leaves the leaf shares the up-links, as it would share a NIC cut as much") {
-  const platform p = cluster(8), cut = test::bare_ports({}, test::nvlink_rate, nic / 8);
+  const platform p = cluster(8), cut = test::bare_ports({}, test::nvlink_rate, test::nic_rate / 8);
   const std::vector<double> shared = side_by_side(p, {1, 1, 1});
   plan of_cut;
   plans::add_class(of_cut, "rank");
   of_cut.classes[0].streams.resize(3);
-  for (stream& s : of_cut.classes[0].streams) of_cut.append(s, add(of_cut, 1, nic / 8), {});
+  for (stream& s : of_cut.classes[0].streams) of_cut.append(s, add(of_cut, 1, test::nic_rate / 8), {});
   const timeline by_nic = simulate(of_cut, cut, {fidelity::flow});
   for (std::size_t i = 0; i < 3; ++i) {
-    CHECK(shared[i] == exactly(3 * 8e9 / nic));
+    CHECK(shared[i] == exactly(3 * 8e9 / test::nic_rate));
     CHECK(shared[i] == exactly(by_nic.spans[0][i].back().end_s));
   }
 }
@@ -83,29 +81,29 @@ TEST_CASE("What leaves the leaf shares the up-links, as it would share a NIC cut
 TEST_CASE("What stays under the leaf is not slowed by what crosses its up-links") {
   // The port has seven eighths left.
   const std::vector<double> ends = side_by_side(cluster(8), {1, 0});
-  CHECK(ends[0] == exactly(8e9 / nic));
-  CHECK(ends[1] == exactly(1e9 / (nic * 7 / 8)));
-  CHECK(side_by_side(cluster(8), {0, 0})[0] == exactly(2e9 / nic));
+  CHECK(ends[0] == exactly(8e9 / test::nic_rate));
+  CHECK(ends[1] == exactly(1e9 / (test::nic_rate * 7 / 8)));
+  CHECK(side_by_side(cluster(8), {0, 0})[0] == exactly(2e9 / test::nic_rate));
 }
 
 TEST_CASE("A non-blocking fabric is its ports alone") {
-  for (const double e : side_by_side(cluster(1), {1, 0})) CHECK(e == exactly(2e9 / nic));
+  for (const double e : side_by_side(cluster(1), {1, 0})) CHECK(e == exactly(2e9 / test::nic_rate));
 }
 
 TEST_CASE("Broken spines and collisions of routes narrow the up-links") {
   platform p = cluster(1);
   p.racks = 64;
   p.fabric.failed_spines = 16;  // of 32
-  CHECK(network::uplink_of(p).base() == exactly(nic / 2));
-  CHECK(side_by_side(p, {1, 1})[0] == exactly(4e9 / nic));
+  CHECK(network::uplink_of(p).base() == exactly(test::nic_rate / 2));
+  CHECK(side_by_side(p, {1, 1})[0] == exactly(4e9 / test::nic_rate));
   p.fabric.failed_spines = 0;
   p.fabric.routing = fabric_routing::hashed;
-  CHECK(side_by_side(p, {1, 1})[0] == exactly(8e9 / nic));
+  CHECK(side_by_side(p, {1, 1})[0] == exactly(8e9 / test::nic_rate));
 }
 
 TEST_CASE("Classes share the up-links that a plan names, each in its own direction") {
   const platform p = cluster(8);
-  const bandwidth one = bandwidth::from_base(nic / 4);
+  const bandwidth one = bandwidth::from_base(test::nic_rate / 4);
   const auto ends = [&](std::vector<shared_uplink> uplinks) {
     plan all;
     for (const char* name : {"a", "b", "c"}) plans::add_class(all, name);
@@ -117,18 +115,18 @@ TEST_CASE("Classes share the up-links that a plan names, each in its own directi
     return out;
   };
   const std::vector<double> apart = ends({{"a", one, {0}}, {"b", one, {1}}});
-  for (const double e : apart) CHECK(e == exactly(4e9 / nic));
+  for (const double e : apart) CHECK(e == exactly(4e9 / test::nic_rate));
   const std::vector<double> together = ends({{"a", one, {0}}, {"b", one, {1}}, {"both", one, {0, 1}}});
-  CHECK(together[0] == exactly(8e9 / nic));
-  CHECK(together[1] == exactly(8e9 / nic));
-  CHECK(together[2] == exactly(4e9 / nic));
+  CHECK(together[0] == exactly(8e9 / test::nic_rate));
+  CHECK(together[1] == exactly(8e9 / test::nic_rate));
+  CHECK(together[2] == exactly(4e9 / test::nic_rate));
 }
 
 TEST_CASE("An exchange inside an operation flows once another class comes to its up-links") {
   const platform p = cluster(8);
   plan all;
   for (const char* name : {"a", "b"}) plans::add_class(all, name);
-  const bandwidth one = bandwidth::from_base(nic / 4);
+  const bandwidth one = bandwidth::from_base(test::nic_rate / 4);
   all.uplinks = {{"a", one, {0}}, {"b", one, {1}}, {"both", one, {0, 1}}};
   // 10 ms of computation, then a gigabyte that takes 40 ms alone.
   operation_template w{

@@ -9,13 +9,14 @@
 #include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/measurements/csv.hpp"
 #include "nvlsim/run/run.hpp"
+#include "support/shipped.hpp"
 
 using namespace nvlsim;
 using Catch::Matchers::Contains;
 
 namespace {
 
-const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+using test::root;
 
 result run(const std::string& name, const std::vector<override_option>& sets = {}) {
   return run_scenario(load_scenario(root / "scenarios/collectives" / (name + ".json"), sets, folders_under(root)))
@@ -149,18 +150,17 @@ TEST_CASE("Collective of more racks than there are is infeasible") {
 TEST_CASE("Fidelities that a workload cannot show are named") {
   const auto refusal = [](const std::string& file, std::vector<override_option> sets) {
     try {
-      load_scenario(root / "scenarios" / file, sets, folders_under(root));
+      test::shipped_scenario(file, sets);
     } catch (const input_error& e) {
       return e.problems().front().text();
     }
     return std::string("no problem");
   };
   const override_option exact{"/simulation/fidelity", "exact"}, flow{"/simulation/fidelity", "flow"};
-  CHECK_THAT(refusal("collectives/all-reduce-gb300-rack.json", {exact}), Contains("at most 72 GPUs"));
-  CHECK_THAT(refusal("collectives/ring-all-reduce-72-exact.json", {{"/workload/gpus", "73"}}),
-             Contains("at most 72"));
-  CHECK_THAT(refusal("training/llama3.1-405b-gb300-512.json", {exact}), Contains("use closed or flow"));
-  CHECK_THAT(refusal("inference/llama2-70b-offline-gb300-rack.json", {flow}), Contains("use closed"));
+  CHECK_THAT(refusal("collectives/all-reduce-gb300-rack", {exact}), Contains("at most 72 GPUs"));
+  CHECK_THAT(refusal("collectives/ring-all-reduce-72-exact", {{"/workload/gpus", "73"}}), Contains("at most 72"));
+  CHECK_THAT(refusal("training/llama3.1-405b-gb300-512", {exact}), Contains("use closed or flow"));
+  CHECK_THAT(refusal("inference/llama2-70b-offline-gb300-rack", {flow}), Contains("use closed"));
 }
 
 // Rows of a run of ASTRA-sim 2.x (superproject a5a3ce2, analytical backend, LIFO, one active chunk a dimension).

@@ -4,11 +4,12 @@
 #include <map>
 
 #include "nvlsim/measurements/validate.hpp"
+#include "support/root.hpp"
 
 namespace nvlsim {
 namespace {
 
-const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+using test::root;
 
 TEST_CASE("Published goodput comes out of the inputs that were published with it") {
   std::map<std::string, validation_record> found;

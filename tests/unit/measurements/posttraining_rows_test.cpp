@@ -9,16 +9,17 @@
 
 #include "nvlsim/measurements/posttraining_rows.hpp"
 #include "nvlsim/measurements/validate.hpp"
+#include "support/root.hpp"
 
 namespace nvlsim {
 namespace {
 
-const std::filesystem::path root = NVLSIM_SOURCE_DIR;
-const std::filesystem::path table = root / "tests/measurements/posttraining.csv";
+using test::root;
+const std::filesystem::path post_training_table = root / "tests/measurements/posttraining.csv";
 
 std::map<std::string, csv_row> rows() {
   std::map<std::string, csv_row> out;
-  for (const csv_row& r : read_csv(table).rows) out.emplace(r["id"], r);
+  for (const csv_row& r : read_csv(post_training_table).rows) out.emplace(r["id"], r);
   return out;
 }
 
@@ -70,7 +71,7 @@ TEST_CASE("GB200 steps follow from costs fitted on H100") {
   const std::filesystem::path few =
       std::filesystem::temp_directory_path() / ("posttraining-" + std::to_string(::getpid()) + ".csv");
   {
-    std::ifstream in(table);
+    std::ifstream in(post_training_table);
     std::ofstream out(few);
     for (std::string line; std::getline(in, line);)
       if (line.starts_with("id,") || line.starts_with("R024,") || line.starts_with("R031,")) out << line << '\n';

@@ -10,11 +10,12 @@
 #include <map>
 
 #include "nvlsim/plan/memory.hpp"
+#include "support/root.hpp"
 
 namespace nvlsim {
 namespace {
 
-const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+using test::root;
 
 std::vector<validation_record> rows_of(const char* table) {
   return validate_table(root / "tests/measurements" / (std::string(table) + ".csv"), folders_under(root), {});

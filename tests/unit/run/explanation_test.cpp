@@ -12,11 +12,12 @@
 #include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/run/explain_scenario.hpp"
 #include "nvlsim/run/run.hpp"
+#include "support/root.hpp"
 
 namespace nvlsim {
 namespace {
 
-const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+using test::root;
 
 scenario load(const std::filesystem::path& file, const std::vector<override_option>& sets = {}) {
   return load_scenario(file, sets, folders_under(root));

@@ -6,14 +6,15 @@
 #include <vector>
 
 #include "nvlsim/run/run.hpp"
+#include "support/shipped.hpp"
 
 namespace nvlsim {
 namespace {
 
-const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+using test::shipped_scenario;
 
 result run_with(const std::string& name, const std::vector<override_option>& sets = {}) {
-  const scenario s = load_scenario(root / "scenarios" / (name + ".json"), sets, folders_under(root));
+  const scenario s = shipped_scenario(name, sets);
   return run_scenario(s, {.explained = false, .simulate = false}).outcome;
 }
 result site(const std::vector<override_option>& sets = {}) {

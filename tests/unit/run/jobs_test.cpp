@@ -10,11 +10,12 @@
 
 #include "nvlsim/run/run.hpp"
 #include "nvlsim/scenario/job_places.hpp"
+#include "support/root.hpp"
 
 namespace nvlsim {
 namespace {
 
-const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+using test::root;
 
 struct temporary {
   std::filesystem::path file =

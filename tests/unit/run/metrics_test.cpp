@@ -12,16 +12,15 @@
 #include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/operation/operation.hpp"
 #include "nvlsim/run/run.hpp"
+#include "support/shipped.hpp"
 
 namespace nvlsim {
 namespace {
 
-const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+using test::root;
+using test::shipped_scenario;
 
 run_record run_of(const scenario& s) { return run_scenario(s, {.explained = true, .simulate = false}); }
-scenario shipped(const std::string& name, const std::vector<override_option>& sets = {}) {
-  return load_scenario(root / "scenarios" / (name + ".json"), sets, folders_under(root));
-}
 
 metric_kind kind_of(const scenario& s) {
   if (std::holds_alternative<training_workload>(s.workload)) return metric_kind::training;
@@ -70,10 +69,10 @@ TEST_CASE("Results have the metrics of the table, in its order, and no others") 
     check_values(s, run_of(s).outcome);
   }
   CHECK(kinds.size() == metric_kinds.size());
-  const scenario budget = shipped("facility/llama3.1-405b-gb300-site");
+  const scenario budget = shipped_scenario("facility/llama3.1-405b-gb300-site");
   check_values(budget, run_of(budget).outcome);
   CHECK(expected_metrics(budget).size() == metrics_of(metric_kind::training).size());
-  const scenario clock = shipped("inference/llama3.3-70b-trace-gb300-rack", {{"/facility/pue", "1.1"}});
+  const scenario clock = shipped_scenario("inference/llama3.3-70b-trace-gb300-rack", {{"/facility/pue", "1.1"}});
   CHECK(expected_metrics(clock).size() == metrics_of(metric_kind::inference).size());
 }
 
@@ -119,7 +118,7 @@ double factor_of(const scenario& s, const run_record& run, const char* metric, c
 // Factors are what the scenario and the requests say, whatever the metric is.
 TEST_CASE("Factors are counted from the run and not solved from the metric") {
   SECTION("training") {
-    const scenario s = shipped("training/llama3.1-405b-gb300-512");
+    const scenario s = shipped_scenario("training/llama3.1-405b-gb300-512");
     run_record run = run_of(s);
     const auto& w = std::get<training_workload>(s.workload);
     for (const char* m : {"tokens_per_s", "bubble_fraction", "power_W_per_gpu"}) {
@@ -130,7 +129,7 @@ TEST_CASE("Factors are counted from the run and not solved from the metric") {
           static_cast<double>(w.global_batch_size * w.seq_length));
   }
   SECTION("a load without a clock, by all its workers") {
-    const scenario s = shipped("inference/llama2-70b-offline-gb300-rack");
+    const scenario s = shipped_scenario("inference/llama2-70b-offline-gb300-rack");
     run_record run = run_of(s);
     double requests = 0, output = 0;
     for (const request_record& r : run.requests) requests += r.workers, output += r.workers * double{1} * r.output;
@@ -144,9 +143,9 @@ TEST_CASE("Factors are counted from the run and not solved from the metric") {
   }
   SECTION("a load on a clock, by the requests that count") {
     const scenario s =
-        shipped("inference/llama3.3-70b-trace-gb300-rack", {{"/workload/load/warmup", "0.2"},
-                                                            {"/workload/load/tail", "0.1"},
-                                                            {"/workload/slo", R"({"e2e": "5 s"})"}});
+        shipped_scenario("inference/llama3.3-70b-trace-gb300-rack", {{"/workload/load/warmup", "0.2"},
+                                                                     {"/workload/load/tail", "0.1"},
+                                                                     {"/workload/slo", R"({"e2e": "5 s"})"}});
     run_record run = run_of(s);
     double within = 0, counted = 0;
     for (const request_record& r : run.requests) {
@@ -169,10 +168,10 @@ TEST_CASE("The number of simulated activities is the engine's") {
                 .outcome.simulation.find("activities")
                 ->integer();
   };
-  const scenario offline = shipped("inference/llama2-70b-offline-gb300-rack");
+  const scenario offline = shipped_scenario("inference/llama2-70b-offline-gb300-rack");
   CHECK(activities(offline, true) > 0);
   CHECK(activities(offline, false) == 0);
-  CHECK(activities(shipped("inference/llama3.3-70b-trace-gb300-rack"), true) > 1000);
+  CHECK(activities(shipped_scenario("inference/llama3.3-70b-trace-gb300-rack"), true) > 1000);
 }
 
 }  // namespace

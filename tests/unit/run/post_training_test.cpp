@@ -6,29 +6,30 @@
 #include <vector>
 
 #include "nvlsim/run/run.hpp"
+#include "support/root.hpp"
 
 namespace nvlsim {
 namespace {
 
-const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+using test::root;
 const char* const split = "qwen3-30b-a3b-grpo-gb200-32";
 const char* const colocated = "llama3.1-8b-grpo-gb200-8";
 
-scenario load(const std::string& name, std::vector<override_option> sets = {}) {
+scenario loop_scenario(const std::string& name, std::vector<override_option> sets = {}) {
   sets.push_back({"/workload/steps", "2"});
   return load_scenario(root / "scenarios/post-training" / (name + ".json"), sets, folders_under(root));
 }
-result run(const std::string& name, std::vector<override_option> sets = {}) {
-  return run_scenario(load(name, std::move(sets)), {.explained = false, .simulate = false}).outcome;
+result run_loop(const std::string& name, std::vector<override_option> sets = {}) {
+  return run_scenario(loop_scenario(name, std::move(sets)), {.explained = false, .simulate = false}).outcome;
 }
 double of(const result& r, const char* metric) { return *r.metrics.find(metric)->number(); }
 double step(const std::string& name, std::vector<override_option> sets = {}) {
-  return of(run(name, std::move(sets)), "step_time_s");
+  return of(run_loop(name, std::move(sets)), "step_time_s");
 }
 std::vector<std::string> problems_of(const std::string& name, std::vector<override_option> sets) {
   std::vector<std::string> out;
   try {
-    load(name, std::move(sets));
+    loop_scenario(name, std::move(sets));
   } catch (const input_error& e) {
     for (const problem& p : e.problems()) out.push_back(p.pointer + ": " + p.what);
   }
@@ -42,7 +43,7 @@ bool says(const std::vector<std::string>& problems, const std::string& text) {
 
 TEST_CASE("A step of a loop is its phases") {
   for (const char* name : {split, colocated}) {
-    const result r = run(name);
+    const result r = run_loop(name);
     CHECK(of(r, "generation_wait_s") + of(r, "logprobs_s") + of(r, "update_s") + of(r, "remainder_s") ==
           Approx(of(r, "step_time_s")).epsilon(1e-9));
   }
@@ -73,24 +74,24 @@ TEST_CASE("More work takes longer, and costs of the framework count") {
 }
 
 TEST_CASE("What moves to CPU memory and back takes time; gradients are given up") {
-  const result plain = run(colocated);
+  const result plain = run_loop(colocated);
   const auto change = [](const result& r) {
     return *r.breakdown.at_pointer("/phases/change_of_phase_s")->number();
   };
   const double weights = 2 * 8.03e9, optimizer = 12 * 8.03e9 / 8;  // bytes of a GPU: 8 share the optimizer
   const double link = 450e9, pageable = 5e9, engine = 0;           // the engine gives its weights up
-  const auto at = run(colocated, {{"/workload/costs/host_copy_rate", "5 GB/s"},
-                                  {"/workload/costs/change_host", "0 s"},
-                                  {"/platform/gpu/c2c", "450 GB/s"}});
+  const auto at = run_loop(colocated, {{"/workload/costs/host_copy_rate", "5 GB/s"},
+                                       {"/workload/costs/change_host", "0 s"},
+                                       {"/platform/gpu/c2c", "450 GB/s"}});
   CHECK(change(at) == Approx(2 * ((weights + engine) / link + optimizer / pageable)).epsilon(0.02));
-  CHECK(change(run(colocated, {{"/workload/offload_training", "false"}})) < change(plain));
-  CHECK(change(run(colocated, {{"/workload/sleep", "offload"}})) > change(plain));
-  CHECK(change(run(colocated, {{"/workload/costs/host_copy_rate", "1 GB/s"}})) > 2 * change(plain));
+  CHECK(change(run_loop(colocated, {{"/workload/offload_training", "false"}})) < change(plain));
+  CHECK(change(run_loop(colocated, {{"/workload/sleep", "offload"}})) > change(plain));
+  CHECK(change(run_loop(colocated, {{"/workload/costs/host_copy_rate", "1 GB/s"}})) > 2 * change(plain));
 }
 
 TEST_CASE("The reference takes the place of the policy on the GPU, and pays for it") {
   const auto logprobs = [](std::vector<override_option> sets) {
-    return of(run(colocated, std::move(sets)), "logprobs_s");
+    return of(run_loop(colocated, std::move(sets)), "logprobs_s");
   };
   const double weights = 2 * 8.03e9;
   const double without = logprobs({{"/workload/costs/reference_copies", "0"}});
@@ -101,11 +102,12 @@ TEST_CASE("The reference takes the place of the policy on the GPU, and pays for 
 }
 
 TEST_CASE("Dynamic micro-batches cost no padding") {
-  CHECK(of(run(colocated, {{"/workload/packing", "dynamic"}}), "update_s") < of(run(colocated), "update_s"));
+  CHECK(of(run_loop(colocated, {{"/workload/packing", "dynamic"}}), "update_s") <
+        of(run_loop(colocated), "update_s"));
 }
 
 TEST_CASE("Staleness hides generation or updates, whichever is shorter") {
-  const result on = run(split, {{"/workload/staleness", "0"}}), off = run(split);
+  const result on = run_loop(split, {{"/workload/staleness", "0"}}), off = run_loop(split);
   CHECK(of(off, "step_time_s") < 0.9 * of(on, "step_time_s"));
   CHECK(of(on, "mean_staleness") == 0);
   CHECK(of(off, "mean_staleness") > 0);
@@ -120,7 +122,7 @@ TEST_CASE("There is no gain from asynchrony where generation is short") {
   auto with = [&](const char* staleness) {
     auto sets = brief;
     sets.push_back({"/workload/staleness", staleness});
-    return run(split, sets);
+    return run_loop(split, sets);
   };
   const result on = with("0"), off = with("1");
   CHECK(of(on, "generation_wait_s") < 0.35 * of(on, "step_time_s"));
@@ -129,19 +131,19 @@ TEST_CASE("There is no gain from asynchrony where generation is short") {
 
 TEST_CASE("A broadcast of weights takes the same time for more engines") {
   const std::vector<override_option> path = {{"/workload/transfer", "broadcast"}};
-  const double few = of(run(split, path), "weight_transfer_s");
+  const double few = of(run_loop(split, path), "weight_transfer_s");
   auto more = path;
   more.push_back({"/workload/rollout/workload/layout/replicas", "32"});
-  CHECK(of(run(split, more), "weight_transfer_s") < 1.15 * few);
-  CHECK(of(run(split, {{"/workload/rollout/workload/engine/weights", "fp8_block"}}), "weight_transfer_s") >
-        of(run(split), "weight_transfer_s"));  // engines requantise
+  CHECK(of(run_loop(split, more), "weight_transfer_s") < 1.15 * few);
+  CHECK(of(run_loop(split, {{"/workload/rollout/workload/engine/weights", "fp8_block"}}), "weight_transfer_s") >
+        of(run_loop(split), "weight_transfer_s"));  // engines requantise
 }
 
 TEST_CASE("What does not fit is refused with its reason") {
-  const result r = run(colocated, {{"/model", "llama3.1-405b"}});
+  const result r = run_loop(colocated, {{"/model", "llama3.1-405b"}});
   CHECK(r.status == run_status::infeasible);
   CHECK_FALSE(r.reasons.empty());
-  const result pools = run(colocated, {{"/workload/training/workload/dp", "4"}});
+  const result pools = run_loop(colocated, {{"/workload/training/workload/dp", "4"}});
   CHECK(pools.status == run_status::infeasible);
   CHECK(pools.reasons.front().find("colocated pools have the same GPUs") != std::string::npos);
 }
@@ -167,7 +169,7 @@ TEST_CASE("All problems of a loop are reported, where they are") {
 }
 
 TEST_CASE("Actors and the queue give the same result") {
-  const scenario s = load(split);
+  const scenario s = loop_scenario(split);
   const result actors = run_scenario(s, {.explained = false, .simulate = true}).outcome;
   const result queue = run_scenario(s, {.explained = false, .simulate = false}).outcome;
   CHECK(of(actors, "step_time_s") == Approx(of(queue, "step_time_s")).epsilon(1e-9));

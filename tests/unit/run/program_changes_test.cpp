@@ -7,17 +7,16 @@
 
 #include "nvlsim/run/explain_scenario.hpp"
 #include "nvlsim/run/run.hpp"
+#include "support/shipped.hpp"
 
 namespace nvlsim {
 namespace {
 
-const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+using test::root;
+using test::shipped_scenario;
+
 const std::string training = "training/llama3.1-405b-gb300-512",
                   serving = "inference/llama2-70b-offline-gb300-rack";
-
-scenario load(const std::string& name, const std::vector<override_option>& sets = {}) {
-  return load_scenario(root / "scenarios" / (name + ".json"), sets, folders_under(root));
-}
 
 result run(const scenario& s) { return run_scenario(s, {.explained = false, .simulate = false}).outcome; }
 
@@ -78,8 +77,8 @@ const std::vector<change>& all_changes() {
 TEST_CASE("A program's change shows in inputs, origins and digest") {
   for (const change& c : all_changes()) {
     INFO(c.set.pointer);
-    const result before = run(load(c.file));
-    scenario s = load(c.file);
+    const result before = run(shipped_scenario(c.file));
+    scenario s = shipped_scenario(c.file);
     c.make(s);
     const result after = run(s);
     CHECK(input(after, c.input) == c.text);
@@ -96,9 +95,9 @@ TEST_CASE("A program's change gives the metrics and bands of the same change on 
   for (const change& c : all_changes()) {
     if (c.set.pointer.ends_with("error_90")) continue;  // an override does not take away what is finer
     INFO(c.set.pointer);
-    scenario s = load(c.file);
+    scenario s = shipped_scenario(c.file);
     c.make(s);
-    const result by_program = run(s), by_set = run(load(c.file, {c.set}));
+    const result by_program = run(s), by_set = run(shipped_scenario(c.file, {c.set}));
     CHECK(by_program.metrics == by_set.metrics);
     CHECK(by_program.bands == by_set.bands);
     CHECK(by_program.cost == by_set.cost);
@@ -106,12 +105,12 @@ TEST_CASE("A program's change gives the metrics and bands of the same change on 
 }
 
 TEST_CASE("Bands follow what a program changes") {
-  scenario s = load(training);
+  scenario s = shipped_scenario(training);
   const result before = run(s);
   s.stack.training->residuals.clear();
   s.stack.training->error_90 = 0.5;
   CHECK(run(s).bands != before.bands);
-  scenario served = load(serving);
+  scenario served = shipped_scenario(serving);
   const result narrow = run(served);
   served.stack.inference->calibration = {};
   served.stack.inference->band = {1, 1, 1};
@@ -119,7 +118,7 @@ TEST_CASE("Bands follow what a program changes") {
 }
 
 TEST_CASE("Constants of an explanation are those that ran") {
-  scenario s = load(training);
+  scenario s = shipped_scenario(training);
   s.platform.gpu.tdp = 1000.0_W;
   run_status status = run_status::ok;
   const explanation e = explain_scenario(s, "", status);
@@ -133,7 +132,7 @@ TEST_CASE("Constants of an explanation are those that ran") {
 }
 
 TEST_CASE("A model that a program changes has another digest") {
-  scenario s = load(training);
+  scenario s = shipped_scenario(training);
   const result before = run(s);
   s.model.layers.pop_back();
   s.model.layers.pop_back();

@@ -8,15 +8,12 @@
 
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/run/run.hpp"
+#include "support/shipped.hpp"
 
 namespace nvlsim {
 namespace {
 
-const std::filesystem::path root = NVLSIM_SOURCE_DIR;
-
-scenario load(const std::string& name, const std::vector<override_option>& sets = {}) {
-  return load_scenario(root / "scenarios" / (name + ".json"), sets, folders_under(root));
-}
+using test::shipped_scenario;
 
 /// The result without what is not reproducible.
 std::string text_of(const scenario& s, bool simulate) {
@@ -28,10 +25,10 @@ std::string text_of(const scenario& s, bool simulate) {
 double step_time(const scenario& s) { return *run_scenario(s).outcome.metrics.find("step_time_s")->number(); }
 
 TEST_CASE("Runs of one process give equal results whatever ran before") {
-  const scenario flow = load("training/llama3.1-405b-gb300-rack", {{"/simulation/fidelity", "flow"}});
-  const std::vector<scenario> closed = {load("training/llama3.1-405b-gb300-rack"),
-                                        load("inference/llama2-70b-offline-gb300-rack"),
-                                        load("collectives/all-reduce-gb300-rack")};
+  const scenario flow = shipped_scenario("training/llama3.1-405b-gb300-rack", {{"/simulation/fidelity", "flow"}});
+  const std::vector<scenario> closed = {shipped_scenario("training/llama3.1-405b-gb300-rack"),
+                                        shipped_scenario("inference/llama2-70b-offline-gb300-rack"),
+                                        shipped_scenario("collectives/all-reduce-gb300-rack")};
   const double first_flow = step_time(flow);
   std::vector<std::string> first;
   for (const scenario& s : closed) first.push_back(text_of(s, true));
@@ -42,8 +39,8 @@ TEST_CASE("Runs of one process give equal results whatever ran before") {
 }
 
 TEST_CASE("Runs without the simulation engine may share a process on several threads") {
-  const std::vector<scenario> all = {load("training/llama3.1-405b-gb300-rack"),
-                                     load("inference/llama2-70b-offline-gb300-rack")};
+  const std::vector<scenario> all = {shipped_scenario("training/llama3.1-405b-gb300-rack"),
+                                     shipped_scenario("inference/llama2-70b-offline-gb300-rack")};
   std::vector<std::string> texts(8);
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < texts.size(); ++i)

@@ -5,13 +5,14 @@
 #include <filesystem>
 
 #include "nvlsim/run/run.hpp"
+#include "support/root.hpp"
 
 namespace nvlsim {
 namespace {
 
 /// A shipped scenario of routed experts whose engine was measured with these widths.
 scenario measured_with(std::map<std::string, error_widths> kinds) {
-  const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+  using test::root;
   scenario s =
       load_scenario(root / "scenarios/inference/deepseek-r1-gb300-prefill-decode.json", {}, folders_under(root));
   const auto& w = std::get<inference_workload>(s.workload);

@@ -14,11 +14,12 @@
 #include "nvlsim/stack/load.hpp"
 #include "nvlsim/units/units_text.hpp"
 #include "scenario/source.hpp"
+#include "support/root.hpp"
 
 namespace nvlsim {
 namespace {
 
-const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+using test::root;
 
 /// Every leaf of `v` written over a document, as `--set` would.
 void write_all(config::document& doc, const value& v, const std::string& pointer, diagnostics& problems) {

@@ -7,14 +7,14 @@
 namespace nvlsim {
 namespace {
 
-struct read_result {
+struct collective_read {
   collective_workload workload;
   config::document document;
   std::vector<std::string> problems;
 };
 
-read_result read(const std::string& text) {
-  read_result out;
+collective_read read_collective(const std::string& text) {
+  collective_read out;
   diagnostics problems;
   out.document = config::parse(text, {"scenario", "s.json"}, problems);
   config::reader r(out.document, problems);
@@ -24,7 +24,8 @@ read_result read(const std::string& text) {
 }
 
 TEST_CASE("Collective reader takes the stack's parameters by default") {
-  const read_result r = read(R"({"kind": "collective", "operation": "all_gather", "size": "64 MiB", "gpus": 72})");
+  const collective_read r =
+      read_collective(R"({"kind": "collective", "operation": "all_gather", "size": "64 MiB", "gpus": 72})");
   CHECK(r.problems.empty());
   CHECK(r.workload.operation == collective::all_gather);
   CHECK(r.workload.size.base() == 0x1p26);
@@ -37,8 +38,8 @@ TEST_CASE("Collective reader takes the stack's parameters by default") {
 }
 
 TEST_CASE("Collective reader reads every ideal parameter") {
-  const read_result r =
-      read(R"({"operation": "all_reduce", "size": "1 GB", "gpus": 8, "algorithm": "halving_doubling",
+  const collective_read r =
+      read_collective(R"({"operation": "all_reduce", "size": "1 GB", "gpus": 8, "algorithm": "halving_doubling",
     "parameters": {"alpha": "0.5 us", "bandwidth": "900 GB/s", "hops": 2, "endpoint_delay": "10 ns",
                    "local_bandwidth": "1600 GB/s", "splits": 4, "rounding": "integer"}})");
   CHECK(r.problems.empty());
@@ -55,7 +56,8 @@ TEST_CASE("Collective reader reads every ideal parameter") {
 }
 
 TEST_CASE("Collective reader names every problem") {
-  CHECK(read(R"({"operation": "all_reduse", "size": 12, "gpus": 0, "parameters": "stak", "algorithm": "trees"})")
+  CHECK(read_collective(
+            R"({"operation": "all_reduse", "size": 12, "gpus": 0, "parameters": "stak", "algorithm": "trees"})")
             .problems ==
         std::vector<std::string>{
             "s.json#/algorithm: expected one of auto, ring, tree, halving_doubling, pairwise, hierarchical, nvls, "
@@ -66,7 +68,7 @@ TEST_CASE("Collective reader names every problem") {
             "send_recv, reduce, neighbor_exchange, barrier, found \"all_reduse\"; did you mean \"all_reduce\"?",
             "s.json#/parameters: expected stack, found \"stak\"; did you mean \"stack\"?",
             "s.json#/size: expected a size such as \"288 GB\", found integer 12"});
-  CHECK(read(R"({"operation": "all_to_all", "size": "1 GB", "gpus": 8, "algorithm": "ring",
+  CHECK(read_collective(R"({"operation": "all_to_all", "size": "1 GB", "gpus": 8, "algorithm": "ring",
                  "parameters": {"alpha": "1 us", "bandwith": "900 GB/s"}})")
             .problems == std::vector<std::string>{
                              "s.json#/algorithm: all_to_all on an ideal network runs by pairwise, not by \"ring\"",

@@ -10,12 +10,12 @@ namespace {
 
 using config::test::text_of;
 
-struct result {
+struct companions_read {
   platform p;
   std::string problems, origin;
 };
 
-result with(const char* name, const std::vector<std::pair<const char*, value>>& sets) {
+companions_read with(const char* name, const std::vector<std::pair<const char*, value>>& sets) {
   std::vector<override_at> list;
   for (const auto& [pointer, v] : sets) list.push_back({pointer, v, {"--set", "--set", true}, {}});
   diagnostics problems;
@@ -28,7 +28,7 @@ result with(const char* name, const std::vector<std::pair<const char*, value>>& 
 TEST_CASE("The streaming rate follows the data-sheet bandwidth of the memory, up and down") {
   const platform as_is = with("gb300-nvl72", {}).p;
   for (const auto& [text, factor] : {std::pair("16 TB/s", 2.0), std::pair("4 TB/s", 0.5)}) {
-    const result r = with("gb300-nvl72", {{"/gpu/hbm_bandwidth", text}});
+    const companions_read r = with("gb300-nvl72", {{"/gpu/hbm_bandwidth", text}});
     CHECK(r.problems == "");
     CHECK(r.p.gpu.hbm_stream.base() == Approx(as_is.gpu.hbm_stream.base() * factor));
     CHECK(r.origin == "--set, with /gpu/hbm_bandwidth");
@@ -36,7 +36,8 @@ TEST_CASE("The streaming rate follows the data-sheet bandwidth of the memory, up
 }
 
 TEST_CASE("A member that is overridden itself follows nothing") {
-  const result r = with("gb300-nvl72", {{"/gpu/hbm_bandwidth", "16 TB/s"}, {"/gpu/hbm_stream", "9 TB/s"}});
+  const companions_read r =
+      with("gb300-nvl72", {{"/gpu/hbm_bandwidth", "16 TB/s"}, {"/gpu/hbm_stream", "9 TB/s"}});
   CHECK(r.p.gpu.hbm_stream.base() == 9e12);
   CHECK(r.origin == "--set");
 }

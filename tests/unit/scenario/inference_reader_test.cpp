@@ -8,14 +8,14 @@
 namespace nvlsim {
 namespace {
 
-struct read_result {
+struct inference_read {
   inference_workload workload;
   config::document document;
   std::vector<std::string> problems;
 };
 
-read_result read(const std::string& text, const checkpoint_spec& checkpoint = {}) {
-  read_result out;
+inference_read read_inference(const std::string& text, const checkpoint_spec& checkpoint = {}) {
+  inference_read out;
   diagnostics problems;
   out.document = config::parse(text, {"scenario", "s.json"}, problems);
   config::reader r(out.document, problems);
@@ -25,7 +25,7 @@ read_result read(const std::string& text, const checkpoint_spec& checkpoint = {}
 }
 
 TEST_CASE("Inference reader reads every member") {
-  const read_result r = read(R"({
+  const inference_read r = read_inference(R"({
     "kind": "inference",
     "engine": {"weights": "nvfp4", "kv_cache": "bf16", "max_num_tokens": 3584, "max_batch_size": 1024, "prefill": "whole_prompt"},
     "load": {"kind": "offline", "requests": 5000, "input": {"mean": 195, "spread": 0.7}, "output": {"mean": 274.5}},
@@ -47,7 +47,7 @@ TEST_CASE("Inference reader reads every member") {
 }
 
 TEST_CASE("Inference reader reads pools and drafts") {
-  const read_result r = read(R"({
+  const inference_read r = read_inference(R"({
     "engine": {"weights": "nvfp4", "max_num_tokens": 4096, "speculative": {"draft_tokens": 3, "acceptance": 0.5}},
     "load": {"kind": "offline", "requests": 7, "input": {"mean": 10}, "output": {"mean": 10}},
     "layout": {"prefill": {"workers": 4, "tp": 2}, "decode": {"workers": 2, "attention_dp": 8, "ep": 8, "max_num_tokens": 256}}})");
@@ -65,7 +65,7 @@ TEST_CASE("Inference reader reads pools and drafts") {
 
 TEST_CASE("What a decode pool sets differently stays its own") {
   const auto prefill_of = [](const std::string& engine) {
-    const read_result r = read(R"({"engine": {"weights": "nvfp4")" + engine + R"(},
+    const inference_read r = read_inference(R"({"engine": {"weights": "nvfp4")" + engine + R"(},
       "load": {"kind": "offline", "requests": 7, "input": {"mean": 10}, "output": {"mean": 10}},
       "layout": {"prefill": {}, "decode": {"max_num_tokens": 256, "max_batch_size": 8, "kv_fraction": 0.25}}})");
     REQUIRE(r.problems.empty());
@@ -86,10 +86,10 @@ TEST_CASE("What a decode pool sets differently stays its own") {
 TEST_CASE("Inference reader takes decode workers alone and refuses prefill workers alone") {
   const std::string before =
       R"({"engine": {"weights": "fp8"}, "load": {"kind": "offline", "requests": 7, "input": {"mean": 10}, "output": {"mean": 10}}, "layout": )";
-  const read_result decode = read(before + R"({"decode": {"workers": 2}}})");
+  const inference_read decode = read_inference(before + R"({"decode": {"workers": 2}}})");
   CHECK(decode.problems.empty());
   CHECK(decode.workload.prompts_cached);
-  const read_result prefill = read(before + R"({"prefill": {"workers": 2}, "tp": 4}})");
+  const inference_read prefill = read_inference(before + R"({"prefill": {"workers": 2}, "tp": 4}})");
   REQUIRE(prefill.problems.size() == 2);
   CHECK(prefill.problems[0].find("decode") != std::string::npos);
   CHECK(prefill.problems[1].find("/layout/tp") != std::string::npos);
@@ -99,15 +99,15 @@ TEST_CASE("Inference reader wants either an acceptance or the tokens of a step")
   const std::string before = R"({"engine": {"weights": "fp8", "speculative": )";
   const std::string after =
       R"(}, "load": {"kind": "offline", "requests": 7, "input": {"mean": 10}, "output": {"mean": 10}}})";
-  CHECK(read(before + R"({"draft_tokens": 2, "tokens_per_step": 2.5})" + after).problems.empty());
-  CHECK(read(before + R"({"draft_tokens": 2})" + after).problems.size() == 1);
-  CHECK(read(before + R"({"draft_tokens": 2, "tokens_per_step": 3.5})" + after).problems.size() >= 1);
-  CHECK(read(before + R"({"draft_tokens": 2, "tokens_per_step": 2, "acceptance": 0.5})" + after).problems.size() ==
-        1);
+  CHECK(read_inference(before + R"({"draft_tokens": 2, "tokens_per_step": 2.5})" + after).problems.empty());
+  CHECK(read_inference(before + R"({"draft_tokens": 2})" + after).problems.size() == 1);
+  CHECK(read_inference(before + R"({"draft_tokens": 2, "tokens_per_step": 3.5})" + after).problems.size() >= 1);
+  CHECK(read_inference(before + R"({"draft_tokens": 2, "tokens_per_step": 2, "acceptance": 0.5})" + after)
+            .problems.size() == 1);
 }
 
 TEST_CASE("Inference reader takes the engines' long names and records its defaults") {
-  const read_result r = read(R"({
+  const inference_read r = read_inference(R"({
     "engine": {"weights": "fp8", "max_num_batched_tokens": 4096, "max_num_seqs": 64},
     "load": {"kind": "offline", "num_prompts": 7, "input": {"mean": 10}, "output": {"mean": 10}},
     "layout": {"tensor_parallel_size": 4}})");
@@ -125,12 +125,12 @@ TEST_CASE("Inference reader takes precisions that the scenario leaves out from t
   const checkpoint_spec published{"hf_quant_config.json", "NVFP4", precision::nvfp4,
                                   precision::bf16,        {},      precision::bf16};
   const auto engine = [&](const std::string& members, const checkpoint_spec& c) {
-    return read(
+    return read_inference(
         R"({"engine": {)" + members +
             R"(}, "load": {"kind": "offline", "requests": 7, "input": {"mean": 10}, "output": {"mean": 10}}})",
         c);
   };
-  const read_result silent = engine("", published);
+  const inference_read silent = engine("", published);
   CHECK(silent.problems.empty());
   CHECK(silent.workload.weights == precision::nvfp4);
   CHECK(silent.workload.attention_weights == precision::bf16);
@@ -140,7 +140,7 @@ TEST_CASE("Inference reader takes precisions that the scenario leaves out from t
   CHECK(engine(R"("kv_cache": "fp8")", published).workload.kv_cache == precision::fp8);
   CHECK(engine(R"("attention_weights": "fp8")", published).workload.attention_weights == precision::fp8);
   // Another precision is another checkpoint.
-  const read_result other = engine(R"("quantization": "fp8")", published);
+  const inference_read other = engine(R"("quantization": "fp8")", published);
   CHECK(other.workload.weights == precision::fp8);
   CHECK_FALSE(other.workload.attention_weights);
   CHECK(other.workload.kv_cache == precision::fp8);
@@ -155,9 +155,10 @@ TEST_CASE("Inference reader takes precisions that the scenario leaves out from t
 
 TEST_CASE("Means of lengths lie between their bounds") {
   const auto problems_of = [](const char* input) {
-    return read(std::string(
-                    R"({"engine": {"weights": "fp8"}, "load": {"kind": "offline", "requests": 7, "input": )") +
-                input + R"(, "output": {"mean": 10}}, "layout": {"tp": 1}})")
+    return read_inference(
+               std::string(
+                   R"({"engine": {"weights": "fp8"}, "load": {"kind": "offline", "requests": 7, "input": )") +
+               input + R"(, "output": {"mean": 10}}, "layout": {"tp": 1}})")
         .problems;
   };
   CHECK(problems_of(R"({"mean": 100, "min": 50, "max": 200, "distribution": "exponential"})").empty());
@@ -182,8 +183,8 @@ TEST_CASE("Means of lengths lie between their bounds") {
 
 TEST_CASE("Inference reader takes the wait of ranks under both names") {
   for (const char* name : {"rank_wait_iterations", "attention_dp_timeout_iters"}) {
-    const read_result r = read(std::string(R"({"engine": {"weights": "fp8", ")") + name +
-                               R"(": 60}, "load": {"kind": "offline", "requests": 7,
+    const inference_read r = read_inference(std::string(R"({"engine": {"weights": "fp8", ")") + name +
+                                            R"(": 60}, "load": {"kind": "offline", "requests": 7,
       "input": {"mean": 10}, "output": {"mean": 10}}, "layout": {"tp": 1}})");
     CHECK(r.problems.empty());
     CHECK(r.workload.engine.rank_wait_iterations == 60);
@@ -191,7 +192,7 @@ TEST_CASE("Inference reader takes the wait of ranks under both names") {
 }
 
 TEST_CASE("Inference reader names every problem in one go") {
-  const read_result r = read(R"({
+  const inference_read r = read_inference(R"({
     "engine": {"weights": "nvfp5", "max_num_tokens": 0, "max_num_seqs": 4, "max_batch_size": 4, "chunked": true},
     "load": {"kind": "closed", "requests": 1.5, "input": {"mean": 0, "spread": 2}, "ouput": {"mean": 3}},
     "layout": {"tp": "2"}})");

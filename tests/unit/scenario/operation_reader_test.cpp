@@ -4,11 +4,12 @@
 
 #include "nvlsim/operation/operation.hpp"
 #include "nvlsim/scenario/scenario.hpp"
+#include "support/root.hpp"
 
 namespace nvlsim {
 namespace {
 
-const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+using test::root;
 const std::string shipped = (root / "scenarios/operation/llama3.1-405b-gb300-4608-90-days.json").string();
 
 scenario load(const std::vector<override_option>& sets = {}) {

@@ -10,15 +10,15 @@ namespace {
 
 using texts = std::vector<std::string>;
 
-struct read_result {
+struct training_read {
   training_workload workload;
   config::document document;
   texts problems;
 };
 
 /// A workload with what every one needs, and `more`.
-read_result read(const std::string& more, const std::string& precision = "bf16") {
-  read_result out;
+training_read read_training(const std::string& more, const std::string& precision = "bf16") {
+  training_read out;
   diagnostics problems;
   out.document = config::parse(
       R"({"seq_length": 4096, "global_batch_size": 8, "dp": 8, "precision": ")" + precision + "\"" + more + "}",
@@ -31,7 +31,7 @@ read_result read(const std::string& more, const std::string& precision = "bf16")
 
 TEST_CASE("Training reader reads how whole layers are recomputed") {
   const auto method = [](const std::string& more) {
-    return read(R"(, "recompute": "full")" + more).workload.recompute;
+    return read_training(R"(, "recompute": "full")" + more).workload.recompute;
   };
   CHECK(method("").full);
   CHECK_FALSE(method("").block);
@@ -44,14 +44,14 @@ TEST_CASE("Training reader reads how whole layers are recomputed") {
 
 TEST_CASE("Training reader refuses recompute methods without what they need") {
   CHECK(
-      read(R"(, "recompute": "full", "recompute_method": "blok")").problems ==
+      read_training(R"(, "recompute": "full", "recompute_method": "blok")").problems ==
       texts{"s.json#/recompute_method: expected one of uniform, block, found \"blok\"; did you mean \"block\"?"});
-  CHECK(read(R"(, "recompute": "full", "recompute_method": "block")").problems ==
+  CHECK(read_training(R"(, "recompute": "full", "recompute_method": "block")").problems ==
         texts{"s.json#/recompute_method: block needs recompute_num_layers, the number of recomputed layers per "
               "model chunk"});
-  CHECK(read(R"(, "recompute": "selective", "recompute_method": "uniform", "recompute_num_layers": 2)").problems ==
-        texts{"s.json#/recompute_method: needs recompute \"full\"",
-              "s.json#/recompute_num_layers: needs recompute \"full\""});
+  CHECK(read_training(R"(, "recompute": "selective", "recompute_method": "uniform", "recompute_num_layers": 2)")
+            .problems == texts{"s.json#/recompute_method: needs recompute \"full\"",
+                               "s.json#/recompute_num_layers: needs recompute \"full\""});
 }
 
 TEST_CASE("Training reader reads what decides memory, and writes it as it was") {
@@ -59,7 +59,7 @@ TEST_CASE("Training reader reads what decides memory, and writes it as it was") 
       "exp_avg_dtype": "bf16", "exp_avg_sq_dtype": "fp8", "main_params_dtype": "fp16", "grad_reduce_in_fp32": false,
       "activation_func_fp8_input_store": true, "recompute": ["mhc", "shared_experts"],
       "task": "lora", "lora_rank": 32, "lora_target_modules": ["linear_fc1"], "freeze_vision_model": true)";
-  const read_result r = read(all);
+  const training_read r = read_training(all);
   REQUIRE(r.problems.empty());
   const training_workload& w = r.workload;
   CHECK(w.offload.core_attn);
@@ -84,84 +84,86 @@ TEST_CASE("Training reader reads what decides memory, and writes it as it was") 
 }
 
 TEST_CASE("Training reader refuses settings of memory that contradict each other") {
-  CHECK(read(R"(, "offload_modules": ["core_atn"], "lora_rank": 8, "fp8_param_gather": true)").problems ==
+  CHECK(read_training(R"(, "offload_modules": ["core_atn"], "lora_rank": 8, "fp8_param_gather": true)").problems ==
         texts{"s.json#/fp8_param_gather: needs a precision of 8 bits", "s.json#/lora_rank: needs task \"lora\"",
               "s.json#/offload_modules: element 0: expected one of attn_norm, qkv_linear, core_attn, attn_proj, "
               "mlp_norm, expert_fc1, moe_act; did you mean \"core_attn\"?"});
-  CHECK(read(R"(, "offload_modules": "core_attn")").problems ==
+  CHECK(read_training(R"(, "offload_modules": "core_attn")").problems ==
         texts{"s.json#/offload_modules: expected a list of attn_norm, qkv_linear, core_attn, attn_proj, mlp_norm, "
               "expert_fc1, moe_act, found string"});
-  CHECK(read(R"(, "offload_modules": ["core_attn"], "offload_layers": 2)").problems ==
+  CHECK(read_training(R"(, "offload_modules": ["core_attn"], "offload_layers": 2)").problems ==
         texts{"s.json#/offload_modules: offload_layers moves whole layers; give one of them"});
 }
 
 TEST_CASE("Training reader reads capacities of experts") {
-  const training_workload none = read("").workload;
+  const training_workload none = read_training("").workload;
   CHECK_FALSE(none.expert_capacity_factor);
   CHECK_FALSE(none.static_experts());
   const training_workload w =
-      read(R"(, "moe_expert_capacity_factor": 1.25, "moe_pad_expert_input_to_capacity": true)").workload;
+      read_training(R"(, "moe_expert_capacity_factor": 1.25, "moe_pad_expert_input_to_capacity": true)").workload;
   CHECK(*w.expert_capacity_factor == 1.25);
   CHECK(w.static_experts());
-  CHECK(read(R"(, "moe_pad_expert_input_to_capacity": true, "moe_expert_capacty_factor": 2)").problems ==
+  CHECK(read_training(R"(, "moe_pad_expert_input_to_capacity": true, "moe_expert_capacty_factor": 2)").problems ==
         texts{"s.json#/moe_expert_capacty_factor: unknown member; did you mean \"moe_expert_capacity_factor\"?",
               "s.json#/moe_pad_expert_input_to_capacity: needs moe_expert_capacity_factor, which defines the "
               "capacity"});
 }
 
 TEST_CASE("DualPipe in 8 bits keeps what DeepSeek's framework keeps, unless the scenario says otherwise") {
-  const training_workload own = read(R"(, "schedule": "dualpipe")", "fp8_block").workload;
+  const training_workload own = read_training(R"(, "schedule": "dualpipe")", "fp8_block").workload;
   CHECK(keeps_fp8_inputs(own));
   CHECK(moment_bytes(own).first == 2);
   CHECK(moment_bytes(own).second == 2);
   CHECK(own.optimizer.master == 4);
   const training_workload stated =
-      read(R"(, "schedule": "dualpipe", "activation_func_fp8_input_store": false, "exp_avg_dtype": "fp32")",
-           "fp8_block")
+      read_training(
+          R"(, "schedule": "dualpipe", "activation_func_fp8_input_store": false, "exp_avg_dtype": "fp32")",
+          "fp8_block")
           .workload;
   CHECK_FALSE(keeps_fp8_inputs(stated));
   CHECK(moment_bytes(stated).first == 4);
-  for (const training_workload& w : {read(R"(, "schedule": "dualpipe")").workload,
-                                     read(R"(, "schedule": "zb_v", "vp": 2)", "fp8_block").workload}) {
+  for (const training_workload& w : {read_training(R"(, "schedule": "dualpipe")").workload,
+                                     read_training(R"(, "schedule": "zb_v", "vp": 2)", "fp8_block").workload}) {
     CHECK_FALSE(keeps_fp8_inputs(w));
     CHECK(moment_bytes(w).second == 4);
   }
 }
 
 TEST_CASE("Training reader reads whether routers choose, and writes it as it was") {
-  CHECK(read("").workload.forced_balance);
+  CHECK(read_training("").workload.forced_balance);
   const training_workload w =
-      read(R"(, "moe_router_force_load_balancing": false, "moe_expert_skew": 0.8)").workload;
+      read_training(R"(, "moe_router_force_load_balancing": false, "moe_expert_skew": 0.8)").workload;
   CHECK_FALSE(w.forced_balance);
   CHECK(*w.expert_skew == 0.8);
   const value written = write_training_workload(w);
   CHECK(written.find("moe_router_force_load_balancing"));
   CHECK(written.find("moe_expert_skew"));
-  CHECK(read(R"(, "moe_expert_skew": 0.8)").problems ==
+  CHECK(read_training(R"(, "moe_expert_skew": 0.8)").problems ==
         texts{"s.json#/moe_expert_skew: needs \"moe_router_force_load_balancing\": false; forced balance has no "
               "skew"});
-  CHECK(read(R"(, "dispatcher": "hybrid")").problems.size() == 1);
+  CHECK(read_training(R"(, "dispatcher": "hybrid")").problems.size() == 1);
 }
 
 TEST_CASE("Training reader reads the lengths of packed sequences") {
-  CHECK_FALSE(read("").workload.packed);
+  CHECK_FALSE(read_training("").workload.packed);
   const training_workload w =
-      read(R"(, "packed_sequences": {"mean": 300, "distribution": "lognormal", "variation": 0.8, "max": 2048})")
+      read_training(
+          R"(, "packed_sequences": {"mean": 300, "distribution": "lognormal", "variation": 0.8, "max": 2048})")
           .workload;
   REQUIRE(w.packed);
   CHECK(w.packed->mean == 300);
   CHECK(w.packed->shape == length_shape::lognormal);
   CHECK(w.packed->max == 2048);
-  CHECK(read(R"(, "packed_sequences": {"mean": 5000})").problems ==
+  CHECK(read_training(R"(, "packed_sequences": {"mean": 5000})").problems ==
         texts{"s.json#/packed_sequences: the mean sequence length of 5000 tokens exceeds the window, seq_length "
               "4096"});
-  CHECK(read(R"(, "packed_sequences": {"men": 500})").problems.size() ==
+  CHECK(read_training(R"(, "packed_sequences": {"men": 500})").problems.size() ==
         2);  // what is missing, and what is not known
 }
 
 TEST_CASE("Members that a scenario does not give leave no default behind") {
   // Results list every default, so that a new member would change those of scenarios that do not use it.
-  const value resolved = read("").document.resolved();
+  const value resolved = read_training("").document.resolved();
   for (const char* member : {"/recompute_method", "/recompute_num_layers", "/moe_expert_capacity_factor",
                              "/moe_pad_expert_input_to_capacity", "/packed_sequences"})
     CHECK(resolved.at_pointer(member) == nullptr);

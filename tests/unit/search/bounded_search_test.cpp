@@ -4,13 +4,14 @@
 #include <filesystem>
 
 #include "nvlsim/search/search.hpp"
+#include "support/shipped.hpp"
 
 namespace nvlsim {
 namespace {
 
-const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+using test::shipped_scenario;
 
-struct job {
+struct bounded_job {
   std::string name;
   std::vector<override_option> sets;
   std::int64_t gpus = 8;
@@ -24,26 +25,24 @@ struct job {
     o.exhaustive = exhaustive, o.jobs = jobs;
     return o;
   }
-  search_result search(const search_options& o) const {
-    return search_layouts(load_scenario(root / "scenarios" / (name + ".json"), sets, folders_under(root)), o);
-  }
+  search_result search(const search_options& o) const { return search_layouts(shipped_scenario(name, sets), o); }
 };
 
-const job dense{
+const bounded_job dense_job{
     "training/llama3.1-405b-gb300-rack",
     {{"/model", "llama3-8b"}, {"/workload/global_batch_size", "64"}, {"/workload/seq_length", "4096"}},
     8,
     {{"cp", {"1", "2"}}, {"micro_batch_size", {"1", "2"}}, {"recompute", {"none", "full", "core_attn", "mlp"}}}};
-const job routed{"training/kimi-k2-gb300-4608",
-                 {{"/model", "deepseek-v2"}, {"/workload/global_batch_size", "128"}},
-                 32,
-                 {{"cp", {"1"}},
-                  {"tp", {"1", "2"}},
-                  {"etp", {"1"}},
-                  {"ep", {"8", "32"}},
-                  {"micro_batch_size", {"1"}},
-                  {"vp", {"1", "2"}},
-                  {"recompute", {"none", "full", "moe", "core_attn", "core_attn+moe"}}}};
+const bounded_job routed{"training/kimi-k2-gb300-4608",
+                         {{"/model", "deepseek-v2"}, {"/workload/global_batch_size", "128"}},
+                         32,
+                         {{"cp", {"1"}},
+                          {"tp", {"1", "2"}},
+                          {"etp", {"1"}},
+                          {"ep", {"8", "32"}},
+                          {"micro_batch_size", {"1"}},
+                          {"vp", {"1", "2"}},
+                          {"recompute", {"none", "full", "moe", "core_attn", "core_attn+moe"}}}};
 
 void same(const std::vector<found_layout>& a, const std::vector<found_layout>& b) {
   REQUIRE(a.size() == b.size());
@@ -52,7 +51,7 @@ void same(const std::vector<found_layout>& a, const std::vector<found_layout>& b
     CHECK(a[i].metrics == b[i].metrics);
   }
 }
-std::int64_t left_out(const search_result& r) {
+std::int64_t pruned_layouts_of(const search_result& r) {
   std::int64_t out = 0;
   for (const pruned_layouts& p : r.pruned) out += p.count;
   return out;
@@ -63,20 +62,20 @@ double best_of(const search_result& r) {
   return 0;
 }
 
-void as_exhaustion(const job& j, double share) {
+void as_exhaustion(const bounded_job& j, double share) {
   const search_result all = j.search(j.options(true)), some = j.search(j.options(false));
   REQUIRE(all.found > 100);
   same(all.best, some.best);
   same(all.front, some.front);
   CHECK(all.candidates == some.candidates);
-  CHECK(some.candidates == some.found + left_out(some));
+  CHECK(some.candidates == some.found + pruned_layouts_of(some));
   CHECK(static_cast<double>(some.evaluated) < share * static_cast<double>(all.evaluated));
   CHECK(some.bound == best_of(some));
   CHECK(all.bound == some.bound);
 }
 
-TEST_CASE("Bounds leave the best layouts and the front of a dense model as they are") {
-  as_exhaustion(dense, 0.5);
+TEST_CASE("Bounds leave the best layouts and the front of a dense_job model as they are") {
+  as_exhaustion(dense_job, 0.5);
 }
 
 TEST_CASE("Bounds leave the best layouts and the front of a model with experts as they are") {
@@ -84,7 +83,7 @@ TEST_CASE("Bounds leave the best layouts and the front of a model with experts a
 }
 
 TEST_CASE("Bounds hold for objectives where more is better, and under constraints") {
-  job j = dense;
+  bounded_job j = dense_job;
   j.objective = "mfu";
   as_exhaustion(j, 0.5);
   j.constraints = {"memory_peak_bytes<1e11", "pp<=4"};
@@ -92,7 +91,8 @@ TEST_CASE("Bounds hold for objectives where more is better, and under constraint
 }
 
 TEST_CASE("Threads do not change what is evaluated") {
-  const search_result one = dense.search(dense.options(false)), three = dense.search(dense.options(false, 3));
+  const search_result one = dense_job.search(dense_job.options(false)),
+                      three = dense_job.search(dense_job.options(false, 3));
   same(one.best, three.best);
   same(one.front, three.front);
   CHECK(one.evaluated == three.evaluated);
@@ -120,7 +120,7 @@ TEST_CASE("A stopped search says what no layout can beat") {
 }
 
 TEST_CASE("Objectives that bounds say nothing about are searched in full") {
-  job j = dense;
+  bounded_job j = dense_job;
   j.objective = "energy_per_step_J";
   j.only.push_back({"recompute", {"none"}});
   const search_result r = j.search(j.options(false)), all = j.search(j.options(true));

@@ -13,17 +13,14 @@
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/output/rows.hpp"
 #include "nvlsim/run/run.hpp"
+#include "support/shipped.hpp"
 
 namespace nvlsim {
 namespace {
 
 using Catch::Matchers::Contains;
 
-const std::filesystem::path root = NVLSIM_SOURCE_DIR;
-
-scenario loaded(const std::string& name, std::vector<override_option> sets) {
-  return load_scenario(root / "scenarios" / (name + ".json"), sets, folders_under(root));
-}
+using test::shipped_scenario;
 
 struct job {
   std::string name;
@@ -35,7 +32,7 @@ struct job {
     search_options o;
     o.gpus = gpus, o.top = top, o.jobs = jobs;
     o.restrictions = std::move(only), o.constraints = std::move(constraints), o.pareto = std::move(pareto);
-    return search_layouts(loaded(name, sets), o);
+    return search_layouts(shipped_scenario(name, sets), o);
   }
   /// Metrics of a run of a layout that was found.
   std::vector<output::flat_metric> run(const search_result& r, const found_layout& l) const {
@@ -43,7 +40,7 @@ struct job {
     for (const auto& [pointer, v] : r.everywhere) all.push_back({pointer, to_json(v, 0)});
     for (std::size_t i = 0; i < l.parameters.size(); ++i)
       all.push_back({r.pointers[i], to_json(l.parameters[i], 0)});
-    const result out = run_scenario(loaded(name, all), {.explained = false, .simulate = false}).outcome;
+    const result out = run_scenario(shipped_scenario(name, all), {.explained = false, .simulate = false}).outcome;
     CHECK(out.reasons.empty());
     return output::flat_metrics(out.metrics);
   }
@@ -207,8 +204,8 @@ TEST_CASE("Layouts of a served model take long, and progress is told after each"
   std::vector<std::int64_t> told;
   std::int64_t of = 0;
   o.report = [&](std::int64_t done, std::int64_t all) { told.push_back(done), of = all; };
-  const search_result r =
-      search_layouts(loaded("inference/llama2-70b-offline-gb300-rack", {{"/workload/load/requests", "64"}}), o);
+  const search_result r = search_layouts(
+      shipped_scenario("inference/llama2-70b-offline-gb300-rack", {{"/workload/load/requests", "64"}}), o);
   REQUIRE(r.candidates > 100);
   CHECK(told.size() == static_cast<std::size_t>(r.candidates));
   CHECK(told.back() == of);
@@ -222,8 +219,8 @@ TEST_CASE("A search that is stopped has what it found until then, and counts the
   o.jobs = 2;
   std::atomic<int> asked = 0;
   o.stop = [&] { return ++asked > 40; };
-  const search_result r =
-      search_layouts(loaded("inference/llama2-70b-offline-gb300-rack", {{"/workload/load/requests", "64"}}), o);
+  const search_result r = search_layouts(
+      shipped_scenario("inference/llama2-70b-offline-gb300-rack", {{"/workload/load/requests", "64"}}), o);
   CHECK(r.found > 0);
   CHECK(r.evaluated <= 42);
   CHECK(r.candidates == r.found + left_out(r));

@@ -13,7 +13,7 @@ namespace {
 
 using test::batching_schedule, test::loop_limits, test::schedule_offline, test::schedule_requests;
 
-constexpr auto chunked = prefill_policy::chunked, whole = prefill_policy::whole_prompt;
+constexpr auto chunked = prefill_policy::chunked, whole_prompts = prefill_policy::whole_prompt;
 constexpr std::int64_t plenty = std::int64_t{1} << 40;
 
 request_lengths random_lengths(std::uint64_t seed, int count, int longest_input, int longest_output) {
@@ -56,7 +56,7 @@ struct limits {
 
 void check_invariants(const request_lengths& lengths, const limits& l) {
   const batching_schedule s =
-      schedule_offline(lengths, l.tokens, l.sequences, l.chunked ? chunked : whole, l.kv, l.block);
+      schedule_offline(lengths, l.tokens, l.sequences, l.chunked ? chunked : whole_prompts, l.kv, l.block);
   const replayed r = replay(s, l.block);
   std::int64_t inputs = 0, outputs = 0, prompt_tokens = 0, decodes = 0, first_tokens = 0;
   double pairs = 0, prompt_pairs = 0;
@@ -119,7 +119,7 @@ TEST_CASE("Offline schedule of one request is its prompt and then its output") {
 
 TEST_CASE("Offline schedule of equal requests that fit together is one prefill and O - 1 decodes") {
   const request_lengths equal(16, {32, 10});
-  const batching_schedule s = schedule_offline(equal, 16 * 32, 16, whole, plenty, 1);
+  const batching_schedule s = schedule_offline(equal, 16 * 32, 16, whole_prompts, plenty, 1);
   REQUIRE(s.iterations.size() == 10);
   CHECK(s.iterations[0].prompts == 16);
   CHECK(s.iterations[0].decodes == 0);
@@ -138,7 +138,7 @@ TEST_CASE("Offline schedule of waves needs whole waves when the batch limit bind
 }
 
 TEST_CASE("Offline schedule keeps whole prompts together without chunked prefill") {
-  const batching_schedule s = schedule_offline({{40, 2}, {40, 2}}, 64, 8, whole, plenty, 1);
+  const batching_schedule s = schedule_offline({{40, 2}, {40, 2}}, 64, 8, whole_prompts, plenty, 1);
   CHECK(s.iterations[0].prompt_tokens == 40);
   CHECK(s.iterations[1].prompt_tokens == 40);
   CHECK(s.iterations[1].decodes == 1);
@@ -172,7 +172,7 @@ TEST_CASE("Offline schedule with no requests is empty") {
 }
 
 TEST_CASE("Offline schedule refuses a request that fits no iteration") {
-  CHECK_THROWS_AS(schedule_offline({{100, 1}}, 50, 8, whole, plenty, 1), internal_error);
+  CHECK_THROWS_AS(schedule_offline({{100, 1}}, 50, 8, whole_prompts, plenty, 1), internal_error);
   CHECK_THROWS_AS(schedule_offline({{100, 1}}, 50, 8, chunked, 64, 32), internal_error);
 }
 
@@ -188,7 +188,7 @@ loop_limits closed(prefill_policy prefill, std::int64_t tokens, std::int64_t cli
 
 TEST_CASE("Closed loop keeps as many requests in flight as there are clients") {
   const request_lengths mixed = random_lengths(5, 300, 60, 40);
-  for (const prefill_policy policy : {chunked, whole, prefill_policy::exclusive}) {
+  for (const prefill_policy policy : {chunked, whole_prompts, prefill_policy::exclusive}) {
     const batching_schedule s = schedule_requests(mixed, closed(policy, 128, 7));
     std::vector<int> in_flight(s.iterations.size());
     std::int64_t decodes = 0, prompt_tokens = 0, inputs = 0, outputs = 0;

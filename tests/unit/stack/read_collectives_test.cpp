@@ -8,19 +8,19 @@
 namespace nvlsim {
 namespace {
 
-struct reading {
+struct collectives_read {
   collective_profile profile;
   std::vector<std::string> problems;
 };
 
-reading read(const std::string& text) {
+collectives_read read_profile(const std::string& text) {
   diagnostics problems;
   config::document doc = config::parse("{\"collectives\": " + text + "}", {"stack", "s.json"}, problems);
   problems.throw_if_any();
   config::reader r(doc, problems);
   r.require_sources();
   config::reader section = r.child("collectives");
-  reading out{read_collectives(section), {}};
+  collectives_read out{read_collectives(section), {}};
   for (const problem& p : problems.sorted()) out.problems.push_back(p.text());
   return out;
 }
@@ -34,14 +34,14 @@ const std::string fabric = R"("kind": "measured", "source": "fit",
 
 TEST_CASE("Spreads of collectives, and kinds that are like others, are read and checked") {
   const auto with = [](const std::string& like, const std::string& families) {
-    return read(R"({"domain": {"nvlink5": {"all_reduce": {)" + domain + R"(}}},
+    return read_profile(R"({"domain": {"nvlink5": {"all_reduce": {)" + domain + R"(}}},
       "measured_on": {"nvlink6": {"kind": "derived", "source": "none", "like": ")" +
-                like + R"("}},
+                        like + R"("}},
       "spreads": {"kind": "derived", "source": "fit", "families": [)" +
-                families + "]}}");
+                        families + "]}}");
   };
   const std::string one = R"({"family": "domain/nvlink5/all_reduce", "rows": 30, "low": 0.9, "high": 1.1})";
-  const reading r = with("nvlink5", one);
+  const collectives_read r = with("nvlink5", one);
   CHECK(r.problems == std::vector<std::string>{});
   CHECK(r.profile.measured_on.at("nvlink6").like == "nvlink5");
   CHECK(r.profile.spreads.at("domain/nvlink5/all_reduce").high == 1.1);
@@ -53,13 +53,13 @@ TEST_CASE("Spreads of collectives, and kinds that are like others, are read and 
 }
 
 TEST_CASE("Collective parameters are read with their units") {
-  const reading r = read(R"({
+  const collectives_read r = read_profile(R"({
     "domain": {"nvlink5": {"all_reduce": {)" +
-                         domain + R"(, "nvls_rate": "500 GB/s", "nvls_latency": "27 us",
+                                          domain + R"(, "nvls_rate": "500 GB/s", "nvls_latency": "27 us",
       "nvls_pipeline_per_rank": "2 us",
       "nvls_pipeline_limit_per_rank": "4 MB"}}},
     "fabric": {"quantum-2": {"all_gather": {)" +
-                         fabric + R"(, "sharp": {"latency": "58 us", "pipeline": "8 us",
+                                          fabric + R"(, "sharp": {"latency": "58 us", "pipeline": "8 us",
       "nic_share": 0.95}}}},
     "all_to_all": {"default": {"kind": "assumed", "source": "guess", "latency": "50 us", "per_rank": "2 us",
       "pipeline_per_rank": "0 us", "nic_share": 0.85}},
@@ -82,13 +82,13 @@ TEST_CASE("Collective parameters are read with their units") {
 }
 
 TEST_CASE("Collective parameters that are wrong are all named") {
-  const reading r = read(R"({
+  const collectives_read r = read_profile(R"({
     "domain": {"nvlink5": {"all_gathr": {)" +
-                         domain + R"(},
+                                          domain + R"(},
                            "all_gather": {)" +
-                         domain + R"(, "nvls_rate": "0 GB/s", "nvls_latency": "27 us"}}},
+                                          domain + R"(, "nvls_rate": "0 GB/s", "nvls_latency": "27 us"}}},
     "fabric": {"quantum-2": {"all_to_all": {)" +
-                         fabric + R"(}}},
+                                          fabric + R"(}}},
     "custom": {"gb300": {"kind": "measured", "source": "fit", "one_latency": 4, "per_peer": "1 us",
       "two_extra": "20 us", "one_share": 0, "two_share": 0.6}},
     "tunning": {}})");
@@ -109,8 +109,9 @@ TEST_CASE("Collective parameters that are wrong are all named") {
 }
 
 TEST_CASE("Collective parameters without a source are a problem") {
-  const reading r = read(R"({"domain": {"nvlink5": {"all_reduce": {"ll": )" + line + R"(, "simple": )" + line +
-                         R"(, "simple_power": 1, "local_copy": "1 TB/s", "pipeline": "2 us"}}}})");
+  const collectives_read r =
+      read_profile(R"({"domain": {"nvlink5": {"all_reduce": {"ll": )" + line + R"(, "simple": )" + line +
+                   R"(, "simple_power": 1, "local_copy": "1 TB/s", "pipeline": "2 us"}}}})");
   CHECK(r.problems.size() == 9);
 }
 

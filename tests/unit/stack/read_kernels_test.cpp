@@ -6,19 +6,19 @@
 namespace nvlsim {
 namespace {
 
-struct reading {
+struct kernels_read {
   std::map<std::string, kernel_profile> kernels;
   std::vector<std::string> problems;
   std::vector<config::provenance> sources;
 };
 
-reading read(const std::string& kernels) {
+kernels_read read_tables(const std::string& kernels) {
   diagnostics problems;
   config::document doc = config::parse("{\"kernels\": " + kernels + "}", {"stack", "s.json"}, problems);
   problems.throw_if_any();
   config::reader r(doc, problems);
   r.require_sources();
-  reading out{read_kernels(r), {}, {}};
+  kernels_read out{read_kernels(r), {}, {}};
   for (const problem& p : problems.sorted()) out.problems.push_back(p.text());
   out.sources = doc.sources;
   return out;
@@ -33,7 +33,7 @@ const std::string whole = R"("kind": "derived", "source": "fit", "gemm": {"bf16"
   "stream": {"hbm_share": 0.73, "launch": "1.9 us"}, "power_exponent": 0.5)";
 
 TEST_CASE("Kernel parameters are read with their units and sources") {
-  const reading r = read("{\"blackwell\": {" + whole + "}}");
+  const kernels_read r = read_tables("{\"blackwell\": {" + whole + "}}");
   CHECK(r.problems == std::vector<std::string>{});
   const kernel_profile& k = r.kernels.at("blackwell");
   CHECK(k.gpu == "blackwell");
@@ -49,12 +49,11 @@ TEST_CASE("Kernel parameters are read with their units and sources") {
 }
 
 TEST_CASE("An entry like another one keeps what it does not say") {
-  const reading r = read(R"({"gb300": {"like": "gb200", "gemm": {"kind": "measured", "source": "mine",
+  const kernels_read r = read_tables(R"({"gb300": {"like": "gb200", "gemm": {"kind": "measured", "source": "mine",
       "bf16": {"tensor_rate": "1900 TFLOPS"}, "fp16": )" +
-                         bf16 + R"(}},
+                                     bf16 + R"(}},
       "gb200": {"like": "blackwell", "decode": {"kind": "assumed", "source": "mine", "chunk": 10}},
-      "blackwell": {)" + whole +
-                         "}}");
+      "blackwell": {)" + whole + "}}");
   CHECK(r.problems == std::vector<std::string>{});
   const kernel_profile& k = r.kernels.at("gb300");
   CHECK(k.gpu == "gb300");
@@ -68,9 +67,9 @@ TEST_CASE("An entry like another one keeps what it does not say") {
 }
 
 TEST_CASE("Entries that are like each other in a circle or like nothing are problems") {
-  const reading r = read(R"({"a": {"like": "b"}, "b": {"like": "a"}, "gb200": {"like": "blackwel"},
+  const kernels_read r = read_tables(R"({"a": {"like": "b"}, "b": {"like": "a"}, "gb200": {"like": "blackwel"},
                              "blackwell": {)" +
-                         whole + "}}");
+                                     whole + "}}");
   CHECK(r.problems ==
         std::vector<std::string>{
             "s.json#/kernels/b/like: cycle: a -> b -> a",
@@ -78,7 +77,7 @@ TEST_CASE("Entries that are like each other in a circle or like nothing are prob
 }
 
 TEST_CASE("Every unknown, missing and wrong member is named once") {
-  const reading r = read(R"({"blackwell": {"kind": "derived", "source": "fit",
+  const kernels_read r = read_tables(R"({"blackwell": {"kind": "derived", "source": "fit",
       "gemm": {"bf16": {"tensor_rate": "1620 GB/s", "step_time": "1 ns", "fill_dept": 1, "hbm_share": 1.5,
                         "launch": "1 us", "cast_passes": 0, "output_bytes": 0}, "bf61": {}},
       "attention": {"tensor_rate": "1.6 PFLOPS", "exponential_share": 0.7, "item_time": "1.9 us", "launch": "13 us",
@@ -97,7 +96,7 @@ TEST_CASE("Every unknown, missing and wrong member is named once") {
 }
 
 TEST_CASE("A new precision of an entry like another must be complete") {
-  const reading r = read(R"({"blackwell": {)" + whole + R"(}, "gb300": {"like": "blackwell",
+  const kernels_read r = read_tables(R"({"blackwell": {)" + whole + R"(}, "gb300": {"like": "blackwell",
       "gemm": {"kind": "derived", "source": "fit", "nvfp4": {"tensor_rate": "5 PFLOPS", "step_time": "1 ns",
                "fill_depth": 0, "hbm_share": 0.6, "cast_passes": 1, "output_bytes": 0}}}})");
   CHECK(r.problems ==

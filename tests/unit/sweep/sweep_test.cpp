@@ -13,6 +13,7 @@
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/run/run.hpp"
 #include "nvlsim/sweep/sweep_store.hpp"
+#include "support/root.hpp"
 
 namespace nvlsim {
 namespace {
@@ -20,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using Catch::Matchers::Contains;
 
-const fs::path root = NVLSIM_SOURCE_DIR;
+using test::root;
 
 /// A folder of its own, gone with the test.
 struct bench {

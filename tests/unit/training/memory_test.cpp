@@ -13,11 +13,7 @@
 namespace nvlsim {
 namespace {
 
-double item(const memory_report& r, const std::string& name) {
-  const auto it =
-      std::find_if(r.items.begin(), r.items.end(), [&](const memory_item& i) { return i.name == name; });
-  return it == r.items.end() ? 0.0 : it->size.base();
-}
+using test::item;
 
 memory_report memory_of(const test::shipped_job& j) {
   return training_memory(j.machine, j.software, j.net, j.workload);

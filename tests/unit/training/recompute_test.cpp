@@ -12,6 +12,8 @@
 namespace nvlsim {
 namespace {
 
+using test::item;
+
 constexpr std::int64_t layers = 12;
 
 recompute_spec uniform(std::int64_t n) {
@@ -38,12 +40,6 @@ memory_report memory(const recompute_spec& r, std::int64_t pp = 1) {
   w.recompute = r;
   return training_memory(test::ideal_machine(), test::ideal_stack(), test::even_model(layers), w);
 }
-double item(const memory_report& r, const std::string& name) {
-  const auto it =
-      std::find_if(r.items.begin(), r.items.end(), [&](const memory_item& i) { return i.name == name; });
-  return it == r.items.end() ? 0.0 : it->size.base();
-}
-
 double layer_bytes(const recompute_spec& r) {
   const model m = test::even_model(1);
   training_workload w = test::even_workload(1, 1, 1);

@@ -12,6 +12,8 @@
 namespace nvlsim {
 namespace {
 
+using test::item;
+
 using enum data_parallel_sharding;
 
 constexpr double nic_rate = 1e9;
@@ -43,12 +45,6 @@ struct replicas {
     return 4 * static_cast<double>(6 * layer_parameters(net, net.layers.front()));
   }
 };
-
-double item(const memory_report& r, const std::string& name) {
-  const auto it =
-      std::find_if(r.items.begin(), r.items.end(), [&](const memory_item& i) { return i.name == name; });
-  return it == r.items.end() ? 0.0 : it->size.base();
-}
 
 // A ring of n ranks sends (n - 1) / n of the array for a reduce-scatter, and twice that for an all-reduce.
 TEST_CASE("Sharded gradients leave after every micro-batch") {

@@ -151,4 +151,11 @@ inline training_profile keeping(double expert_output) {
   return out;
 }
 
+/// Bytes of an item of a report; 0 if it has none of that name.
+inline double item(const memory_report& r, const std::string& name) {
+  const auto it =
+      std::find_if(r.items.begin(), r.items.end(), [&](const memory_item& i) { return i.name == name; });
+  return it == r.items.end() ? 0.0 : it->size.base();
+}
+
 }  // namespace nvlsim::test
