@@ -4,98 +4,64 @@
 #include <cmath>
 #include <utility>
 
+#include "nvlsim/model/matrices.hpp"
+
 namespace nvlsim {
 namespace {
 
-/// Projections of an indexer: queries from `from` values, keys of `key_width`, and a weight per head.
-void add_indexer(layer_slice& s, double from, double key_width, double hidden) {
-  if (s.spec.index_heads == 0) return;
-  const auto heads = static_cast<double>(s.spec.index_heads), dim = static_cast<double>(s.spec.index_dim);
-  s.before_attention.push_back({"indexer queries", weight_role::attention, heads * dim, from});
-  // Grouped heads choose blocks by their best score, without a weight per head.
-  const double weights = s.spec.attention == attention_kind::grouped_query ? 0 : heads;
-  s.before_attention.push_back({"indexer keys", weight_role::attention, key_width + weights, hidden});
+/// Names of GEMMs, after their first matrix, in the order of `matrix`.
+constexpr const char* gemm_names[] = {"qkv",
+                                      "keys",
+                                      "gate",
+                                      "latents",
+                                      "latents",
+                                      "pooling",
+                                      "queries",
+                                      "absorption",
+                                      "indexer queries",
+                                      "indexer keys",
+                                      "indexer weights",
+                                      "qkv",
+                                      "gates down",
+                                      "gates",
+                                      "attn out down",
+                                      "attn out",
+                                      "layer input",
+                                      "layer input out",
+                                      "mlp up",
+                                      "mlp down",
+                                      "router",
+                                      "latent down",
+                                      "latent up",
+                                      "shared up",
+                                      "shared down"};
+
+weight_role role_of(matrix_part p) {
+  if (p == matrix_part::mixer) return weight_role::attention;
+  return p == matrix_part::router ? weight_role::sixteen_bit : weight_role::dense;
 }
 
-void add_attention(layer_slice& s, double hidden, double tp) {
-  const layer_spec& l = s.spec;
-  if (l.attention == attention_kind::grouped_query) {
-    const std::int64_t of_head = l.kv_heads > 0 ? projected_kv(l) / l.kv_heads : 0;
-    const double kv = s.kv_heads * static_cast<double>(of_head), gate = static_cast<double>(gate_width(l)) / tp;
-    s.before_attention.push_back({"qkv", weight_role::attention, s.heads * s.head_dim + kv + gate, hidden});
-    add_indexer(s, hidden, static_cast<double>(l.index_dim), hidden);
-    s.after_attention.push_back({"attn out", weight_role::attention, hidden, s.heads * s.value_dim()});
-  } else if (l.attention == attention_kind::mla) {
-    const mla_spec& a = l.mla;
-    const auto latent = static_cast<double>(a.kv_lora_rank), rope = static_cast<double>(a.qk_rope_dim);
-    const auto nope = static_cast<double>(a.qk_nope_dim), value = static_cast<double>(a.v_head_dim);
-    const auto query = static_cast<double>(a.q_lora_rank);
-    const double gate = static_cast<double>(gate_width(l)) / tp;
-    s.before_attention.push_back({"latents", weight_role::attention, query + latent + rope + gate, hidden});
-    s.before_attention.push_back(
-        {"queries", weight_role::attention, s.heads * (nope + rope), query > 0 ? query : hidden});
-    s.before_attention.push_back({"absorption", weight_role::attention, s.heads * (nope + value), latent});
-    add_indexer(s, query > 0 ? query : hidden, static_cast<double>(l.index_dim), hidden);
-    s.after_attention.push_back({"attn out", weight_role::attention, hidden, s.heads * value});
-  } else if (l.attention == attention_kind::compressed) {
-    const compressed_spec& c = l.compressed;
-    const auto rank = static_cast<double>(c.q_lora_rank), groups = static_cast<double>(c.o_groups),
-               o_rank = static_cast<double>(c.o_lora_rank);
-    const double overlap = l.sparse_keys > 0 ? 2 : 1;  // the blocks of an indexer overlap
-    const double pooled = c.ratio > 1 && l.kv == kv_source::own ? 2 * s.head_dim * overlap : 0;
-    s.before_attention.push_back({"latents", weight_role::attention, rank + s.head_dim + pooled, hidden});
-    s.before_attention.push_back({"queries", weight_role::attention, s.heads * s.head_dim, rank});
-    add_indexer(s, rank, c.ratio > 1 ? 2 * static_cast<double>(l.index_dim) * overlap : 0, hidden);
-    s.after_attention.push_back({"attn out down", weight_role::attention, groups / tp * o_rank,
-                                 static_cast<double>(l.heads) * s.head_dim / groups});
-    s.after_attention.push_back({"attn out", weight_role::attention, hidden, groups / tp * o_rank});
-  } else if (l.attention == attention_kind::mamba) {
-    const scan_spec& r = l.scan;
-    const double width = static_cast<double>(r.heads * r.head_dim) / tp;
-    const double rest = static_cast<double>(2 * r.groups * r.state + r.heads) / tp;
-    s.before_attention.push_back({"qkv", weight_role::attention, 2 * width + rest, hidden});
-    s.after_attention.push_back({"attn out", weight_role::attention, hidden, width});
-  } else if (l.attention == attention_kind::linear) {
-    const scan_spec& r = l.scan;
-    const auto keys = static_cast<double>(r.key_heads * r.state) / tp,
-               values = static_cast<double>(r.heads * r.head_dim) / tp;
-    const auto rank = static_cast<double>(r.gate_rank);
-    s.before_attention.push_back(
-        {"qkv", weight_role::attention, 2 * keys + (rank > 0 ? values + 2 * rank : 2 * values), hidden});
-    if (rank > 0) s.before_attention.push_back({"gates", weight_role::attention, 2 * values, rank});
-    s.after_attention.push_back({"attn out", weight_role::attention, hidden, values});
+/// The GEMMs of all matrices but those of routed experts.
+void add_gemms(layer_slice& s, std::int64_t hidden, double tp) {
+  bool after = false;
+  for (const weight_matrix& w : layer_matrices(s.spec, hidden)) {
+    if (w.part == matrix_part::experts) continue;
+    after = after || w.part != matrix_part::mixer || w.name == matrix::output_down || w.name == matrix::output;
+    std::vector<rank_gemm>& gemms = after ? s.after_attention : s.before_attention;
+    const rank_matrix r = on_rank(w, tp);
+    if (w.joined) gemms.back().n += r.groups * r.out;
+    else gemms.push_back({gemm_names[static_cast<std::size_t>(w.name)], role_of(w.part), r.groups * r.out, r.in});
   }
 }
 
-void add_mlp(layer_slice& s, double hidden, rank_layout r) {
-  const layer_spec& l = s.spec;
-  if (l.layer_input > 0) {
-    const auto input = static_cast<double>(l.layer_input);
-    s.after_attention.push_back({"layer input", weight_role::dense, 2 * input, hidden});
-    s.after_attention.push_back({"layer input out", weight_role::dense, hidden, input});
-  }
-  if (s.ffn > 0) {
-    s.after_attention.push_back({"mlp up", weight_role::dense, s.up_width(), hidden});
-    s.after_attention.push_back({"mlp down", weight_role::dense, hidden, s.ffn});
-  }
-  if (!l.routed()) return;
+void add_experts(layer_slice& s, rank_layout r) {
+  const moe_spec& x = s.spec.moe;
   s.expert_ranks = r.ep;
-  s.local_experts = std::ceil(static_cast<double>(l.moe.experts) / r.ep);
-  s.expert_ffn = static_cast<double>(l.moe.expert_ffn) / std::max(1, r.ranks / r.ep);
+  s.local_experts = std::ceil(static_cast<double>(x.experts) / r.ep);
+  s.expert_ffn = static_cast<double>(x.expert_ffn) / std::max(1, r.ranks / r.ep);
   // If ranks keep their own sequences, their experts get the tokens of all ranks.
-  s.routed_width = static_cast<double>(l.moe.top_k) * r.ranks / r.tp / r.ep * s.expert_ffn +
-                   static_cast<double>(l.moe.shared_ffn) / r.tp;
-  s.after_attention.push_back({"router", weight_role::sixteen_bit, static_cast<double>(l.moe.experts), hidden});
-  if (l.moe.latent > 0) {
-    const auto latent = static_cast<double>(l.moe.latent);
-    s.after_attention.push_back({"latent down", weight_role::dense, latent, hidden});
-    s.after_attention.push_back({"latent up", weight_role::dense, hidden, latent});
-  }
-  if (l.moe.shared_ffn > 0) {
-    const double shared = static_cast<double>(l.moe.shared_ffn) / r.tp;
-    s.after_attention.push_back({"shared up", weight_role::dense, (l.gated_mlp ? 2 : 1) * shared, hidden});
-    s.after_attention.push_back({"shared down", weight_role::dense, hidden, shared});
-  }
+  s.routed_width = static_cast<double>(x.top_k) * r.ranks / r.tp / r.ep * s.expert_ffn +
+                   static_cast<double>(x.shared_ffn) / r.tp;
 }
 
 }  // namespace
@@ -146,8 +112,8 @@ std::vector<layer_slice> slice_layers(const std::vector<layer_spec>& layers, std
     s.ffn = static_cast<double>(l.ffn_hidden) / tp;
     s.gated = l.gated_mlp;
     s.state_bytes = state_bytes(l, r.state) / tp;
-    add_attention(s, static_cast<double>(hidden), tp);
-    add_mlp(s, static_cast<double>(hidden), r);
+    add_gemms(s, hidden, tp);
+    if (l.routed()) add_experts(s, r);
     out.push_back(std::move(s));
   }
   return out;

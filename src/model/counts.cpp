@@ -7,7 +7,8 @@ namespace nvlsim {
 namespace {
 
 std::int64_t skipped_experts(const model& m, const layer_spec& l) {
-  return (l.moe.experts - l.moe.top_k) * expert_weights(m, l);
+  if (!l.routed()) return 0;
+  return expert_parameters(m, l) / l.moe.experts * (l.moe.experts - l.moe.top_k);
 }
 
 /// Cached elements of a layer for a sequence of `tokens`.
@@ -40,12 +41,16 @@ bool has_routed_experts(const model& m) {
 }
 
 std::int64_t expert_parameters(const model& m, const layer_spec& l) {
-  return l.moe.experts * expert_weights(m, l);
+  return count_matrices(l, m.hidden)[matrix_part::experts];
+}
+
+vector_parameters layer_vectors(const model& m, const layer_spec& l) {
+  const std::int64_t norm_of_scan = l.attention == attention_kind::mamba ? scan_width(l.scan) : 0;
+  return {norm_weights(m, l) - norm_of_scan, convolution_weights(l) + norm_of_scan};
 }
 
 std::int64_t layer_parameters(const model& m, const layer_spec& l) {
-  return mixer_projections(m, l) + convolution_weights(l) + mlp_weights(m, l) + expert_parameters(m, l) +
-         router_weights(m, l) + norm_weights(m, l);
+  return count_matrices(l, m.hidden).all() + convolution_weights(l) + norm_weights(m, l);
 }
 
 parameter_parts parameters_by_part(const model& m) {
@@ -55,10 +60,11 @@ parameter_parts parameters_by_part(const model& m) {
   p.output = m.tied_embeddings ? 0 : m.vocab * m.hidden;
   p.norms = m.hidden;
   for (const layer_spec& l : m.layers) {
-    p.attention += mixer_projections(m, l) + convolution_weights(l);
-    p.mlp += mlp_weights(m, l);
-    p.experts += expert_parameters(m, l);
-    p.router += router_weights(m, l);
+    const matrix_counts of = count_matrices(l, m.hidden);
+    p.attention += of[matrix_part::mixer] + convolution_weights(l);
+    p.mlp += of[matrix_part::mlp];
+    p.experts += of[matrix_part::experts];
+    p.router += of[matrix_part::router];
     p.norms += norm_weights(m, l);
   }
   return p;

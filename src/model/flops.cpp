@@ -67,8 +67,10 @@ double mixing_cost(const layer_spec& l, const attended& a) {
 double layer_cost(const model& m, const layer_spec& l, const attended& a, flop_rules rules) {
   layer_spec counted = l;
   if (rules == flop_rules::before_26_06 && l.biased_clamped_activation) counted.gated_mlp = false;
+  const matrix_counts of = count_matrices(counted, m.hidden);
+  const std::int64_t experts = std::max<std::int64_t>(1, counted.moe.experts);
   const std::int64_t weights =
-      mixer_projections(m, counted) + mlp_weights(m, counted) + counted.moe.top_k * expert_weights(m, counted);
+      of[matrix_part::mixer] + of[matrix_part::mlp] + of[matrix_part::experts] / experts * counted.moe.top_k;
   double cost = static_cast<double>(weights) + mixing_cost(counted, a);
   if (l.attention == attention_kind::mamba) {  // Megatron-Bridge assumes a width of 2h, regardless of heads
     const double wider = 2 * static_cast<double>(m.hidden) - static_cast<double>(scan_width(l.scan));

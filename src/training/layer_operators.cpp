@@ -21,18 +21,23 @@ double activation_backward_share(bool gated) {
 }
 
 struct mlp_block {
-  const char *up, *down;  ///< names of its GEMMs
-  double ffn = 0;
+  const char *up_name, *down_name;
+  matrix up, down;
   bool recomputed = false, activation_recomputed = false;
 };
 void dense_mlp(operator_list& o, const mlp_block& b) {
-  const double f = b.ffn, width = o.layer.gated_mlp ? 2 : 1, t = o.tokens.whole;
-  o.linear(b.up, {t, f * width / o.tp, o.hidden}, b.recomputed);
-  o.adapt(o.workload.lora.fc1, {t, f * width / o.tp, o.hidden});
-  o.stream("activation", t * f / o.tp * activation_bytes(o.layer.gated_mlp), b.activation_recomputed,
+  const double t = o.tokens.whole, width = o.layer.gated_mlp ? 2 : 1, f = o.width_of(b.up) / width;
+  o.adapt(o.workload.lora.fc1, o.project(b.up_name, {b.up}, b.recomputed));
+  o.stream("activation", t * f * activation_bytes(o.layer.gated_mlp), b.activation_recomputed,
            activation_backward_share(o.layer.gated_mlp));
-  o.linear(b.down, {t, o.hidden, f / o.tp});
-  o.adapt(o.workload.lora.fc2, {t, o.hidden, f / o.tp});
+  o.adapt(o.workload.lora.fc2, o.project(b.down_name, {b.down}));
+}
+
+/// What an MLP keeps of `f` inner values: the inputs of the activation, `input` bytes each, and its product.
+void keep_inner(operator_list& o, double f, double input, bool product) {
+  const double width = o.layer.gated_mlp ? 2 : 1;
+  o.keep(f * input * width, o.workload.offload.moe_act);
+  if (product) o.keep(f * o.kept.mlp_product, o.workload.offload.moe_act);
 }
 
 /// Bytes moved by permute and unpermute, per element of the routed copies of tokens. The alltoall dispatcher
@@ -55,7 +60,30 @@ double dispatch_launches(const training_workload& w, double local_experts) {
   return w.dispatcher == moe_dispatcher::alltoall && local_experts > 1 ? 3 : 2;
 }
 
-void experts(operator_list& o, double unfused_activation_passes) {
+/// Passes of unfused kernels over biased, clamped activations.
+double activation_passes(const operator_list& o) {
+  return o.framework.unfused_activation_passes *
+         (o.workload.fused_expert_mlp ? o.framework.fused_activation_share.read() : 1.0);
+}
+
+/// Whether copies of several residual streams before the second block are computed again from those before the
+/// first.
+bool streams_again(const operator_list& o) {
+  return o.workload.recompute.hyper_connections && o.layer.attention != attention_kind::none;
+}
+
+void keep_experts(operator_list& o, double routed, double own) {
+  const recompute_spec& r = o.workload.recompute;
+  const double f = real(o.layer.moe.expert_ffn) / real(o.workload.par.etp), seen = expert_width(o.hidden, o.layer);
+  if (r.moe) return;
+  o.keep(routed / real(o.workload.par.etp) * o.kept.mlp_input * seen,
+         o.workload.offload.expert_fc1);  // permuted input
+  o.keep(routed / real(o.workload.par.etp) * o.kept.expert_output * seen);
+  keep_inner(o, routed * f, o.kept.inner, !r.activation);
+  if (o.layer.moe.latent > 0) o.keep(own * o.kept.mlp_input * seen);  // combined output before the up-projection
+}
+
+void experts(operator_list& o) {
   const layer_spec& l = o.layer;
   const moe_spec& x = l.moe;
   const recompute_spec& r = o.workload.recompute;
@@ -64,21 +92,26 @@ void experts(operator_list& o, double unfused_activation_passes) {
   const double routed = o.tokens.moe * real(x.top_k) * load_of_experts(l, o.workload).rows;
   const double local_experts = e / ep, each = std::max(1.0, routed / local_experts);
   const double width = l.gated_mlp ? 2 : 1;
+  keep_experts(o, routed, own);
   o.part = layer_part::router;
-  o.norm(own);
+  o.norm(own, {.alone = true,
+               .output = o.kept.mlp_input,
+               .input_away = o.workload.offload.mlp_norm,
+               .streams_again = streams_again(o)});
   o.linear("router", {own, e, o.hidden}, r.moe).operands = precision::bf16;
   o.stream("routing", own * e * elementwise_bytes("router"), r.moe);
-  if (x.latent > 0) o.keep(o.linear("latent.down", {own, seen, o.hidden}, r.moe), o.workload.kept.latent);
+  if (x.latent > 0) o.run_in(o.linear("latent.down", {own, seen, o.hidden}, r.moe), o.workload.kept.latent);
   o.part = layer_part::experts;
   o.stream("permute", routed * seen * permute_bytes(o.workload, real(x.top_k), local_experts) / etp, r.moe, 1)
       .launches = dispatch_launches(o.workload, local_experts);
   // A fused MLP activates and casts in the epilogues of its GEMMs, forward and backward; backward it reads what
   // the activation needs.
   const bool fused = o.workload.fused_expert_mlp;
-  o.linear("experts.up", {each, f * width / etp, seen, local_experts}, r.moe).cast_gradient = !fused;
-  o.adapt(o.workload.lora.fc1, {each, f * width / etp, seen, local_experts});
+  layer_operator& up = o.linear("experts.up", {each, f * width / etp, seen, local_experts}, r.moe);
+  up.cast_gradient = !fused;
+  o.adapt(o.workload.lora.fc1, up);
   double activation = fused ? 0 : routed * f / etp * activation_bytes(l.gated_mlp);
-  if (l.biased_clamped_activation) activation += unfused_activation_passes * routed * f / etp * 2;
+  if (l.biased_clamped_activation) activation += activation_passes(o) * routed * f / etp * 2;
   layer_operator& act = o.add(layer_operator::type::stream, "activation", r.moe || r.activation);
   // The weighted bias of the second GEMM is added in a loop over local experts (_apply_bias of experts.py): a
   // product and a sum, half the kernels of an operator such as this activation.
@@ -86,74 +119,18 @@ void experts(operator_list& o, double unfused_activation_passes) {
   act.forward_bytes = activation;
   act.backward_bytes =
       activation * activation_backward_share(l.gated_mlp) + (fused ? routed * f / etp * 2 * width : 0);
-  o.linear("experts.down", {each, seen, f / etp, local_experts}, r.moe).cast_input = !fused;
-  o.adapt(o.workload.lora.fc2, {each, seen, f / etp, local_experts});
+  layer_operator& down = o.linear("experts.down", {each, seen, f / etp, local_experts}, r.moe);
+  down.cast_input = !fused;
+  o.adapt(o.workload.lora.fc2, down);
   o.part = layer_part::mlp;
-  if (x.latent > 0) o.keep(o.linear("latent.up", {own, o.hidden, seen}, r.moe), o.workload.kept.latent);
-  if (x.shared_ffn > 0) dense_mlp(o, {"shared.up", "shared.down", real(x.shared_ffn), r.moe, r.moe});
+  if (x.latent > 0) o.run_in(o.linear("latent.up", {own, o.hidden, seen}, r.moe), o.workload.kept.latent);
+  if (x.shared_ffn == 0) return;
+  dense_mlp(o, {"shared.up", "shared.down", matrix::shared_up, matrix::shared_down, r.moe, r.moe});
+  const double inner = real(x.shared_ffn) / o.tp;
+  if (!r.moe && !r.shared_experts) o.keep(o.tokens.whole * (o.kept.inner * width + o.kept.mlp_product) * inner);
 }
 
 }  // namespace
-
-operator_list::operator_list(const model& m, const layer_spec& l, const training_workload& w)
-    : layer(l), workload(w), tokens(tokens_of(w)), hidden(real(m.hidden)), tp(real(w.par.tp)) {
-  // One stream is read twice and written once. With n streams, Megatron-Core's kernels read all of them for their
-  // norm, for the projection that gives the weights, for the block's input and for the mixed residual, write that
-  // and the expanded output, and add the two. Backward, four gradients of the streams are added up.
-  // [docs/models-and-assumptions.md#sparse-attention]
-  const double n = real(m.residual_streams), one = elementwise_bytes("residual");
-  residual_bytes_ = n > 1 ? 2 * (9 * n + 2) : one;
-  residual_backward_bytes_ = n > 1 ? 2 * (21 * n + 3) : one;
-}
-
-layer_operator& operator_list::add(layer_operator::type what, const char* name, bool again) {
-  layer_operator o;
-  o.what = what;
-  o.name = name;
-  o.part = part;
-  o.recomputed = again || workload.recompute.full;
-  out_.push_back(o);
-  return out_.back();
-}
-
-layer_operator& operator_list::linear(const char* name, const gemm_size& s, bool again) {
-  layer_operator& o = add(layer_operator::type::linear, name, again);
-  o.m = s.m, o.n = s.n, o.k = s.k, o.groups = s.groups;
-  o.operands = workload.gemm_precision;
-  if (part == layer_part::mixer && layer.scan.heads == 0) keep(o, workload.kept.attention);
-  return o;
-}
-
-void operator_list::adapt(bool target, const gemm_size& s) {
-  const double rank = real(workload.lora.rank);
-  if (workload.task != training_task::lora || !target || rank == 0) return;
-  for (const gemm_size& narrow : {gemm_size{s.m, rank, s.k, s.groups}, gemm_size{s.m, s.n, rank, s.groups}}) {
-    layer_operator& o = linear("adapter", narrow);
-    o.operands = precision::bf16;
-    o.adapter = true;
-  }
-  stream("adapter.add", s.groups * s.m * s.n * elementwise_bytes("residual"), false, 1);
-}
-
-// In BF16 layers everything is in BF16.
-void operator_list::keep(layer_operator& o, const std::optional<precision>& format) const {
-  if (format && workload.gemm_precision != precision::bf16) o.operands = *format;
-}
-
-layer_operator& operator_list::stream(const char* name, double moved, bool again, double backward_share) {
-  layer_operator& o = add(layer_operator::type::stream, name, again);
-  o.forward_bytes = moved, o.backward_bytes = moved * backward_share;
-  return o;
-}
-
-void operator_list::norm(double n) {
-  // Backward the norm reads its input and a gradient and writes a gradient, to which the residual's is added.
-  const double forward = elementwise_bytes("norm") + residual_bytes_;
-  const double after = layer.post_norms ? elementwise_bytes("norm") : 0;
-  stream("norm", n * hidden * (forward + after), workload.recompute.layernorm,
-         (elementwise_bytes("norm") + 2 + after + residual_backward_bytes_) / (forward + after))
-      .launches = layer.post_norms ? 2 : 1;
-}
 
 token_counts tokens_of(const training_workload& w) {
   const double tp = static_cast<double>(w.par.tp);
@@ -191,56 +168,52 @@ capacity_load load_of_experts(const layer_spec& l, const training_workload& w) {
   return out;
 }
 
-std::vector<layer_operator> layer_operators(const model& m, const layer_spec& l, const training_workload& w,
-                                            double unfused_activation_passes) {
-  operator_list o(m, l, w);
+namespace {
+
+/// The operators of a layer, or nothing but its input where a full recompute keeps no more.
+operator_list list_operators(const model& m, const layer_spec& l, const training_workload& w,
+                             const training_profile& framework) {
+  operator_list o(m, l, w, framework);
   add_mixer(o);
   if (l.layer_input > 0) {
-    const double t = o.tokens.sharded, input = real(l.layer_input);
-    o.linear("input.gate", {t, 2 * input, o.hidden});  // and its projection from the embedding
-    o.linear("input.out", {t, o.hidden, input});
+    o.project("input.gate", {matrix::layer_input});  // and its projection from the embedding
+    o.project("input.out", {matrix::layer_input_out});
   }
   const recompute_spec& r = w.recompute;
   if (l.routed()) {
-    experts(o, unfused_activation_passes);
+    experts(o);
   } else if (l.ffn_hidden > 0) {
     o.part = layer_part::mlp;
-    o.norm(o.tokens.sharded);
-    dense_mlp(o, {"mlp.up", "mlp.down", real(l.ffn_hidden), r.mlp, r.mlp || r.activation});
+    o.norm(o.tokens.sharded,
+           {.output = o.kept.mlp_input, .input_away = w.offload.mlp_norm, .streams_again = streams_again(o)});
+    dense_mlp(o, {"mlp.up", "mlp.down", matrix::up, matrix::down, r.mlp, r.mlp || r.activation});
+    if (!r.mlp) keep_inner(o, o.tokens.whole * real(l.ffn_hidden) / o.tp, o.kept.activation_input, !r.activation);
   }
-  return o.take();
-}
-
-namespace {
-
-/// Dense parameters that every tensor-parallel rank holds whole, as Megatron-Core does: norms, routers,
-/// projections to low ranks, indexers, and copies of KV heads where ranks outnumber them.
-double replicated_parameters(const model& m, const layer_spec& l, double tp) {
-  const double h = real(m.hidden);
-  const double blocks = (l.attention != attention_kind::none ? 1 : 0) + (l.routed() || l.ffn_hidden > 0 ? 1 : 0);
-  double all = blocks * h * (l.post_norms ? 2 : 1) + real(l.moe.experts) * h + 2 * real(l.moe.latent) * h;
-  const bool compresses = l.attention == attention_kind::compressed;
-  const double rank = real(compresses ? l.compressed.q_lora_rank : l.mla.q_lora_rank);
-  if (l.attention == attention_kind::mla) all += h * (rank + real(l.mla.kv_lora_rank + l.mla.qk_rope_dim));
-  if (compresses) {
-    const double overlap = l.sparse_keys > 0 ? 2 : 1;
-    all += h * (rank + real(l.head_dim) * (l.compressed.ratio > 1 ? 1 + 2 * overlap : 1));
-  }
-  if (l.index_heads > 0)
-    all += (rank > 0 ? rank : h) * real(l.index_heads * l.index_dim) + h * real(l.index_dim + l.index_heads);
-  if (l.scan.gate_rank > 0) all += 2 * h * real(l.scan.gate_rank);
-  if (l.attention == attention_kind::grouped_query && real(l.kv_heads) < tp)
-    all += h * real(projected_kv(l)) * (tp / real(l.kv_heads) - 1) / (tp - 1);
-  return all;
+  return o;
 }
 
 }  // namespace
 
+std::vector<layer_operator> layer_operators(const model& m, const layer_spec& l, const training_workload& w,
+                                            const training_profile& framework) {
+  return list_operators(m, l, w, framework).take();
+}
+
+stored_bytes stored_activations(const model& m, const layer_spec& l, const training_workload& w,
+                                const training_profile& framework) {
+  if (!w.recompute.full) return list_operators(m, l, w, framework).stored();
+  return {bytes::from_base(tokens_of(w).sharded * 2 * real(m.hidden) * real(m.residual_streams)), {}};
+}
+
 local_parameters parameters_on_gpu(const model& m, const layer_spec& l, const parallelism& par) {
-  const double experts = real(expert_parameters(m, l)), dense = real(layer_parameters(m, l)) - experts;
   const double tp = real(par.tp);
-  const double whole = par.tp > 1 ? replicated_parameters(m, l, tp) : 0;
-  return {.dense = whole + (dense - whole) / tp, .expert = experts / real(par.ep * par.etp)};
+  const vector_parameters v = layer_vectors(m, l);
+  local_parameters p{.dense = real(v.whole) + real(v.divided) / tp, .expert = 0};
+  for (const weight_matrix& w : layer_matrices(l, m.hidden)) {
+    if (w.part == matrix_part::experts) p.expert += real(w.parameters()) / real(par.ep * par.etp);
+    else p.dense += on_rank(w, tp).parameters();
+  }
+  return p;
 }
 
 double expert_width(double hidden, const layer_spec& l) { return l.moe.latent > 0 ? real(l.moe.latent) : hidden; }

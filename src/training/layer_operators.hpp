@@ -42,9 +42,8 @@ struct token_counts {
 };
 token_counts tokens_of(const training_workload& w);
 
-/// `unfused_activation_passes` is the stack's value for experts with biased, clamped activations.
 std::vector<layer_operator> layer_operators(const model& m, const layer_spec& l, const training_workload& w,
-                                            double unfused_activation_passes);
+                                            const training_profile& framework);
 
 /// Bytes that a layer keeps for its backward pass, per micro-batch: on the GPU, and in CPU memory by
 /// `offload_modules`. [docs/models-and-assumptions.md#memory]

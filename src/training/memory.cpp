@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <numeric>
 #include <set>
 #include <type_traits>
@@ -10,6 +11,7 @@
 
 #include "nvlsim/training/training.hpp"
 #include "nvlsim/units/units_text.hpp"
+#include "training/operator_list.hpp"
 #include "training/pass_costs.hpp"
 
 namespace nvlsim {
@@ -33,31 +35,31 @@ struct stage_content {
   bool head = false;  ///< computes the loss
 };
 
+/// What one layer holds and keeps.
+struct layer_content {
+  local_parameters parameters;
+  stored_bytes kept;  ///< for the backward pass, as the workload recomputes it
+  bytes all;          ///< the same without any recomputation; 0 unless whole layers are recomputed
+  double adapters = 0;
+};
+
 /// Adds up what the layers of a chunk keep: all activations, or the input of each recomputed unit.
 class chunk_activations {
  public:
-  explicit chunk_activations(const training_context& c) : c_(c), all_kept_(c.workload) {
-    all_kept_.recompute = {};
-  }
+  explicit chunk_activations(const recompute_spec& r) : recompute_(r) {}
 
-  void add(const layer_spec& l, std::int64_t index, bool predicts) {
-    const recompute_spec& r = c_.workload.recompute;
-    const stored_bytes kept = stored_activations(c_.net, l, c_.workload, c_.framework);
-    const bytes input = kept.here;  // only the layer's input under full recompute
-    if (!r.full) {
+  void add(const layer_content& l, std::int64_t index, bool predicts) {
+    const bytes input = l.kept.here;  // only the layer's input under full recompute
+    if (!recompute_.full) {
       stored_ += input;
-      away_ += kept.away;
-      transit_ = std::max(transit_, kept.away);
-      return;
-    }
-    const stored_bytes whole = stored_activations(c_.net, l, all_kept_, c_.framework);
-    const bytes all = whole.here + whole.away;
-    if (!recomputes_layer(r, index, predicts)) {
-      stored_ += all;
+      away_ += l.kept.away;
+      transit_ = std::max(transit_, l.kept.away);
+    } else if (!recomputes_layer(recompute_, index, predicts)) {
+      stored_ += l.all;
       whole_ = true;
     } else {
-      const bool begins = r.block || index % r.num_layers == 0;
-      unit_ = begins ? all - input : unit_ + all;
+      const bool begins = recompute_.block || index % recompute_.num_layers == 0;
+      unit_ = begins ? l.all - input : unit_ + l.all;
       if (begins) stored_ += input;
       largest_ = std::max(largest_, unit_);
     }
@@ -70,34 +72,52 @@ class chunk_activations {
   bytes again() const { return whole_ ? bytes{} : largest_; }
 
  private:
-  const training_context& c_;
-  training_workload all_kept_;
+  const recompute_spec& recompute_;
   bytes stored_, away_, transit_, unit_, largest_;
   bool whole_ = false;  ///< some layer keeps everything
 };
 
 /// Parameters of the adapters of a layer on one GPU: two narrow matrices on each named projection.
 double adapter_parameters(const model& m, const layer_spec& l, const training_workload& w) {
-  const auto real = [](std::int64_t x) { return static_cast<double>(x); };
-  const double h = real(m.hidden), q = real(l.heads * l.head_dim), width = l.gated_mlp ? 2 : 1;
-  const double f = real(l.routed() ? l.moe.expert_ffn : l.ffn_hidden);
-  const double each = real(w.lora.rank) / real(w.par.tp);
   double sizes = 0;
-  if (l.heads > 0) {
-    if (w.lora.qkv) sizes += h + q + real(projected_kv(l));
-    if (w.lora.proj) sizes += h + q;
+  for (const weight_matrix& x : layer_matrices(l, m.hidden)) {
+    if (!adapted(l, w.lora, x.name)) continue;
+    const double held = x.part == matrix_part::experts ? real(x.groups) / real(w.par.ep) : 1;
+    sizes += held * real(x.out + (x.joined ? 0 : x.in));
   }
-  const double copies = l.routed() ? real(l.moe.experts) / real(w.par.ep) : 1;
-  if (f > 0) {
-    if (w.lora.fc1) sizes += copies * (h + width * f);
-    if (w.lora.fc2) sizes += copies * (h + f);
-  }
-  return each * sizes;
+  return real(w.lora.rank) / real(w.par.tp) * sizes;
 }
 
+/// The contents of layers, counted once for equal ones.
+class layer_contents {
+ public:
+  explicit layer_contents(const training_context& c) : c_(c), all_kept_(c.workload) { all_kept_.recompute = {}; }
+
+  const layer_content& of(const layer_spec& l) {
+    for (const auto& [spec, content] : known_)
+      if (spec == &l || *spec == l) return content;
+    const training_workload& w = c_.workload;
+    layer_content x{parameters_on_gpu(c_.net, l, w.par),
+                    stored_activations(c_.net, l, w, c_.framework),
+                    {},
+                    adapter_parameters(c_.net, l, w)};
+    if (w.recompute.full) {
+      const stored_bytes all = stored_activations(c_.net, l, all_kept_, c_.framework);
+      x.all = all.here + all.away;
+    }
+    return known_.emplace_back(&l, x).second;
+  }
+
+ private:
+  const training_context& c_;
+  training_workload all_kept_;
+  std::deque<std::pair<const layer_spec*, layer_content>> known_;
+};
+
 /// `gathered` counts only parameters whose sharding group has more than one rank.
-stage_content content_of(const training_context& c, std::int64_t stage, bool shared_dense, bool shared_experts) {
+stage_content content_of(const training_context& c, layer_contents& layers, std::int64_t stage) {
   const training_workload& w = c.workload;
+  const bool shared_dense = gradient_group(w).ranks > 1, shared_experts = expert_gradient_group(w).ranks > 1;
   const pipeline_geometry shape = geometry_of(w);
   const auto counts = chunk_layers(c.net, w);
   stage_content s;
@@ -114,19 +134,20 @@ stage_content content_of(const training_context& c, std::int64_t stage, bool sha
     if (last) s.parameters.dense += local_predictor_parameters(c);
     const auto here = counts.begin() + static_cast<std::ptrdiff_t>(chunk);
     const std::int64_t begin = std::accumulate(counts.begin(), here, std::int64_t{0});
-    chunk_activations kept(c);
+    chunk_activations kept(w.recompute);
     double last_layer = 0;
     for (std::int64_t i = begin; i < begin + *here; ++i) {
       const auto at = static_cast<std::size_t>(i), decoder = c.net.layers.size();
       const layer_spec& l =
           at < decoder ? c.net.layers[at] : c.net.mtp_block[(at - decoder) % c.net.mtp_block.size()];
-      const local_parameters p = parameters_on_gpu(c.net, l, w.par);
+      const layer_content& x = layers.of(l);
+      const local_parameters& p = x.parameters;
       s.parameters.dense += p.dense;
       s.parameters.expert += p.expert;
       last_layer = p.dense;
       s.gathered = std::max(s.gathered, (shared_dense ? p.dense : 0) + (shared_experts ? p.expert : 0));
-      kept.add(l, i - begin, at >= decoder);
-      s.adapters += adapter_parameters(c.net, l, w);
+      kept.add(x, i - begin, at >= decoder);
+      s.adapters += x.adapters;
       ++s.layers;
     }
     s.activations[static_cast<std::size_t>(v)] = kept.stored();
@@ -357,10 +378,9 @@ void add_runtime(memory_adder& add, const training_context& c) {
   add("reserve", t.reserve.base(), "CUDA context, modules and libraries");
 }
 
-memory_report stage_memory(const training_context& c, std::int64_t stage, temporaries counted = temporaries::all) {
-  const training_workload& w = c.workload;
-  const bool dense_shared = gradient_group(w).ranks > 1, experts_shared = expert_gradient_group(w).ranks > 1;
-  const stage_content here = content_of(c, stage, dense_shared, experts_shared);
+memory_report stage_memory(const training_context& c, layer_contents& layers, std::int64_t stage,
+                           temporaries counted = temporaries::all) {
+  const stage_content here = content_of(c, layers, stage);
   memory_report r;
   if (!c.passes) r.where = fmt::format("stage {}", stage);
   r.usable = c.machine.gpu.hbm_usable;
@@ -407,8 +427,9 @@ memory_report training_memory(const platform& p, const stack& s, const model& m,
 
 memory_report memory_of(const training_context& c) {
   memory_report worst;
+  layer_contents layers(c);
   for (std::int64_t stage = 0; stage < c.workload.par.pp; ++stage) {
-    memory_report r = stage_memory(c, stage);
+    memory_report r = stage_memory(c, layers, stage);
     const bool worse = r.fits() == worst.fits() ? r.peak > worst.peak : !r.fits();
     if (stage == 0 || worse) worst = std::move(r);
   }
@@ -428,11 +449,12 @@ bytes least_memory(const training_context& c, bool any_sharding) {
         &recompute_spec::shared_experts, &recompute_spec::hyper_connections})
     modules.recompute.*on = true;
   const training_context inputs_only(c, whole), least(c, modules);
+  layer_contents inputs(inputs_only), remaining(least);
   const temporaries counted = any_sharding ? temporaries::certain : temporaries::kept;
   bytes out;
   for (std::int64_t stage = 0; stage < c.workload.par.pp; ++stage)
-    out = std::max(
-        out, std::min(stage_memory(inputs_only, stage, counted).peak, stage_memory(least, stage, counted).peak));
+    out = std::max(out, std::min(stage_memory(inputs_only, inputs, stage, counted).peak,
+                                 stage_memory(least, remaining, stage, counted).peak));
   return out;
 }
 

@@ -44,83 +44,106 @@ void chosen_scores(operator_list& o, double qk, double v) {
   a.sparse = {o.tokens.whole, real(o.layer.heads) / o.tp, k.window + k.pooled, qk, v, o.workload.fp8_attention};
 }
 
-/// Queries are projected from width `rank`, keys from the hidden state. Each GPU scores its own shard of the
-/// tokens.
-void indexer(operator_list& o, double rank, double key_width) {
+/// Each GPU scores its own shard of the tokens.
+void indexer(operator_list& o) {
   const layer_spec& l = o.layer;
   if (l.index_heads == 0) return;
   const double heads = real(l.index_heads), dim = real(l.index_dim), t = o.tokens.sharded;
-  const double weights = l.attention == attention_kind::grouped_query ? 0 : heads;
   const mean_keys k = keys_of(l, sequence(o));
-  o.linear("indexer.q", {t, heads * dim, rank});
-  o.linear("indexer.kw", {t, key_width + weights, o.hidden});
+  o.project("indexer.q", {matrix::index_query});
+  o.project("indexer.kw", {matrix::index_key, matrix::index_weight});
   layer_operator& i = o.add(layer_operator::type::indexer, "indexer", false);
   i.index = {t, heads, dim, k.scored, k.pooled, o.workload.fp8_attention};
+  o.keep(t * (2 * heads * dim + 4 * k.pooled));  // queries and selected keys
 }
 
+/// Kept: attention's inputs and output, the inputs of norms of queries and keys, the gate, and the output as it
+/// was quantised.
 void grouped_query(operator_list& o) {
   const layer_spec& l = o.layer;
-  const double t = o.tokens.whole, q = real(l.heads * l.head_dim), v = real(l.heads * value_dim(l));
-  const double kv = real(projected_kv(l)), gate = real(gate_width(l));
-  o.linear("qkv", {t, (q + gate + kv) / o.tp, o.hidden});
-  o.adapt(o.workload.lora.qkv, {t, (q + gate + kv) / o.tp, o.hidden});
+  const double t = o.tokens.whole, q = real(l.heads * l.head_dim) / o.tp, v = real(l.heads * value_dim(l)) / o.tp;
+  const bool own = l.kv != kv_source::shared;
+  const double keys = own ? real(l.kv_heads * l.head_dim) / o.tp : 0,
+               values = own ? real(l.kv_heads * value_dim(l)) / o.tp : 0;
+  const double kv = real(projected_kv(l)) / o.tp, gate = real(gate_width(l)) / o.tp;
+  const bool away = o.workload.offload.core_attn, output_away = o.workload.offload.attn_proj;
+  o.adapt(o.workload.lora.qkv, o.project("qkv", {matrix::query, matrix::attention_gate, matrix::key_value}));
   // A norm of the queries and one of the keys. Backward: input and gradient read, gradient written.
-  const double keys = l.kv == kv_source::shared ? 0 : real(l.kv_heads * l.head_dim);
-  if (l.qk_norm != qk_norm_kind::none)
-    o.stream("qk_norm", t * (q + keys) / o.tp * compute::elementwise_bytes("norm"), false, 1.5).launches = 2;
-  o.stream("rotary", t * (q + kv / 2) / o.tp * compute::elementwise_bytes("rotary"), false, 1);
-  if (l.index_heads > 0 && attends_sparsely(l, o.workload.seq_length)) indexer(o, o.hidden, real(l.index_dim));
+  if (l.qk_norm != qk_norm_kind::none) {
+    o.stream("qk_norm", t * (q + keys) * compute::elementwise_bytes("norm"), false, 1.5).launches = 2;
+    o.keep(t * 2 * (q + keys), away);
+  }
+  o.stream("rotary", t * (q + kv / 2) * compute::elementwise_bytes("rotary"), false, 1);
+  if (l.index_heads > 0 && attends_sparsely(l, o.workload.seq_length)) indexer(o);
+  o.keep(t * 2 * (q + keys + values), away);
   scores(o, real(l.head_dim), real(value_dim(l)), real(l.kv_heads));
-  if (gate > 0) o.stream("attention.gate", 3 * 2 * t * v / o.tp, false, 5.0 / 3);
-  o.linear("attention.out", {t, o.hidden, v / o.tp});
-  o.adapt(o.workload.lora.proj, {t, o.hidden, v / o.tp});
+  if (!o.workload.recompute.core_attention)
+    o.keep(t * real(l.heads) / o.tp * real(o.workload.seq_length) * o.kept.score);
+  o.keep(t * 2 * v, output_away);
+  if (gate > 0) {
+    o.stream("attention.gate", 3 * 2 * t * v, false, 5.0 / 3);
+    o.keep(t * 2 * (gate + v));  // and the output before it
+  }
+  if (o.kept.operand < 2) o.keep(t * o.kept.operand * v, output_away);
+  o.adapt(o.workload.lora.proj, o.project("attention.out", {matrix::output}));
 }
 
 void latent(operator_list& o) {
   const mla_spec& a = o.layer.mla;
   const double ql = real(a.q_lora_rank), kl = real(a.kv_lora_rank), nope = real(a.qk_nope_dim),
-               rope = real(a.qk_rope_dim);
-  const double v = real(a.v_head_dim), heads = real(o.layer.heads) / o.tp, t = o.tokens.whole,
-               q_in = ql > 0 ? ql : o.hidden;
+               rope = real(a.qk_rope_dim), v = real(a.v_head_dim);
+  const double heads = real(o.layer.heads) / o.tp, t = o.tokens.whole;
   const bool up = o.workload.recompute.mla_up_proj;
-  const double gate = real(gate_width(o.layer)) / o.tp;
-  if (gate > 0) o.linear("mla.gate", {t, gate, o.hidden});
-  o.linear("mla.down", {o.tokens.sharded, ql + kl + rope, o.hidden}).launches =
+  const bool away = o.workload.offload.core_attn, output_away = o.workload.offload.attn_proj;
+  const double gate = o.width_of(matrix::attention_gate);
+  if (gate > 0) o.project("mla.gate", {matrix::attention_gate});
+  o.project("mla.down", {matrix::query_down, matrix::key_value_down}).launches =
       ql > 0 ? 4 : 2;  // with their norms
-  o.linear("mla.q_up", {t, heads * (nope + rope), q_in}, up);
+  o.keep(t * 2 * (2 * (ql + kl) + rope));
+  o.project("mla.q_up", {matrix::query_up}, up);
   if (attends_sparsely(o.layer, o.workload.seq_length)) {
     // Absorbed form: all heads share the latent vector of a key.
     o.linear("mla.absorb", {t, kl, nope, heads}, up);
     o.stream("rotary", 2 * t * heads * (2 * (nope + rope) + kl) + 4 * o.tokens.sharded * (ql + kl), up, 1);
-    indexer(o, q_in, real(o.layer.index_dim));
+    indexer(o);
+    if (!up) o.keep(t * heads * 2 * (nope + rope + kl + rope), away);
     chosen_scores(o, kl + rope, kl);
+    o.keep(t * heads * 2 * (kl + v), output_away);
     o.linear("mla.values", {t, v, kl, heads}, false);
   } else {
-    o.linear("mla.kv_up", {t, heads * (nope + v), kl}, up);
+    o.project("mla.kv_up", {matrix::key_value_up}, up);
     o.stream("rotary", 2 * t * heads * (3 * (nope + rope) + 2 * v) + 4 * o.tokens.sharded * (ql + kl), up, 1);
+    if (!up) o.keep(t * heads * 2 * (2 * (nope + rope) + v), away);
     scores(o, nope + rope, v, real(o.layer.heads));
+    o.keep(t * heads * 2 * v, output_away);
   }
-  if (gate > 0) o.stream("attention.gate", 3 * 2 * t * gate, false, 5.0 / 3);
-  o.linear("attention.out", {t, o.hidden, heads * v});
+  if (gate > 0) {
+    o.stream("attention.gate", 3 * 2 * t * gate, false, 5.0 / 3);
+    o.keep(t * 2 * 2 * gate);
+  }
+  if (o.kept.operand < 2) o.keep(t * heads * v * o.kept.operand, output_away);
+  o.adapt(o.workload.lora.proj, o.project("attention.out", {matrix::output}));
 }
 
 void compressed(operator_list& o) {
-  const layer_spec& l = o.layer;
-  const compressed_spec& c = l.compressed;
-  const double t = o.tokens.whole, shared = o.tokens.sharded, dim = real(l.head_dim), heads = real(l.heads) / o.tp;
-  const double overlap = l.sparse_keys > 0 ? 2 : 1, groups = real(c.o_groups), rank = real(c.q_lora_rank);
-  const double pooled = c.ratio > 1 && l.kv == kv_source::own ? 2 * dim * overlap : 0,
-               index_pooled = l.index_heads > 0 && c.ratio > 1 ? 2 * real(l.index_dim) * overlap : 0;
-  o.linear("q_down", {shared, rank, o.hidden});
-  o.linear("q_up", {t, heads * dim, rank});
-  o.linear("kv", {shared, dim + pooled, o.hidden});
-  o.stream("rotary", 2 * 2 * (t * heads * dim + shared * (rank + dim)), false, 1);
-  if (c.ratio > 1) o.stream("pool", 2 * shared * (pooled + index_pooled) * (1 + 0.5 / real(c.ratio)));
-  indexer(o, rank, index_pooled);
+  const compressed_spec& c = o.layer.compressed;
+  const double t = o.tokens.whole, shared = o.tokens.sharded, dim = real(o.layer.head_dim),
+               rank = real(c.q_lora_rank), q = o.width_of(matrix::query_up);
+  const double pooled = o.width_of(matrix::pooling) + (c.ratio > 1 ? o.width_of(matrix::index_key) : 0);
+  const bool away = o.workload.offload.core_attn, output_away = o.workload.offload.attn_proj;
+  o.project("q_down", {matrix::query_down});
+  o.project("q_up", {matrix::query_up});
+  o.project("kv", {matrix::key_value_down, matrix::pooling});
+  o.keep(shared * 2 * (2 * rank + 2 * dim + pooled));
+  o.stream("rotary", 2 * 2 * (t * q + shared * (rank + dim)), false, 1);
+  if (c.ratio > 1) o.stream("pool", 2 * shared * pooled * (1 + 0.5 / real(c.ratio)));
+  indexer(o);
+  o.keep(t * 2 * q, away);
   chosen_scores(o, dim, dim);
-  o.linear("attention.out_down",
-           {t, real(c.o_lora_rank), real(l.heads) * dim / groups, std::max(1.0, groups / o.tp)}, false);
-  o.linear("attention.out", {t, o.hidden, groups * real(c.o_lora_rank) / o.tp});
+  o.keep(t * (2 * q + (o.kept.operand < 2 ? o.kept.operand * q : 0)), output_away);
+  o.project("attention.out_down", {matrix::output_down});
+  o.keep(t * o.kept.operand * real(c.o_groups * c.o_lora_rank) / o.tp, output_away);
+  o.adapt(o.workload.lora.proj, o.project("attention.out", {matrix::output}));
 }
 
 /// The backward pass repeats the convolution, as fused kernels do.
@@ -135,37 +158,44 @@ void gated_norm(operator_list& o, double width) {
   o.stream("gated_norm", 3 * 2 * o.tokens.whole * width, false, 5.0 / 3);
 }
 
+/// Mamba-2's fused kernel keeps projected inputs, output of the scan and normalised output. It computes the
+/// convolution and the states again.
 void mamba(operator_list& o) {
   const scan_spec& s = o.layer.scan;
   const double t = o.tokens.whole, width = real(s.heads * s.head_dim) / o.tp,
                bc = 2 * real(s.groups * s.state) / o.tp;
-  o.linear("mamba.in", {t, 2 * width + bc + real(s.heads) / o.tp, o.hidden});
+  o.project("mamba.in", {matrix::scan_in});
+  o.keep(t * (2 * o.width_of(matrix::scan_in) + 2 * width + o.kept.operand * width));
   convolution(o, width + bc);
   layer_operator& scan = o.add(layer_operator::type::scan, "scan", false);
   scan.scan = {t,    real(s.heads) / o.tp, real(s.head_dim), real(s.state), real(s.groups) / o.tp, real(s.chunk),
                false};
   gated_norm(o, width);
-  o.keep(o.linear("mamba.out", {t, o.hidden, width}), o.workload.kept.scan_output);
+  o.run_in(o.project("mamba.out", {matrix::output}), o.workload.kept.scan_output);
 }
 
+/// The gated delta rule of flash-linear-attention keeps inputs and output of the convolution, queries and keys
+/// normalised and repeated for every head of values, the inverse of each chunk's matrix, two scalars a head in
+/// FP32, the output, its gate and the normalised product.
 void delta_net(operator_list& o) {
   const scan_spec& s = o.layer.scan;
-  const double t = o.tokens.whole, width = real(s.heads * s.head_dim) / o.tp,
-               keys = real(s.key_heads * s.state) / o.tp;
-  const double rank = real(s.gate_rank), scalars = real(s.heads) / o.tp;
+  const double t = o.tokens.whole, heads = real(s.heads) / o.tp, width = heads * real(s.head_dim),
+               keys = real(s.key_heads * s.state) / o.tp, rank = real(s.gate_rank);
+  o.project("delta.in", {matrix::scan_in});
   if (rank > 0) {  // decay and output gate from narrow projections, which all ranks compute
-    o.linear("delta.in", {t, 2 * keys + width + scalars, o.hidden});
-    o.linear("delta.gates_down", {o.tokens.sharded, 2 * rank, o.hidden});
-    o.linear("delta.gates_up", {t, width, rank, 2});
-  } else {
-    o.linear("delta.in", {t, 2 * keys + 2 * width + 2 * scalars, o.hidden});
+    o.project("delta.gates_down", {matrix::scan_gates_down});
+    o.project("delta.gates_up", {matrix::scan_gates_up});
+    o.keep(t * 2 * 2 * rank);
   }
   convolution(o, width + 2 * keys);
+  const double repeated = 2 * heads * real(s.state), chunk = heads * real(s.chunk);
+  const double decay = rank > 0 ? heads * real(s.state) : heads;
+  o.keep(t * (2 * 2 * (2 * keys + width) + 2 * repeated + 2 * chunk + 4 * (decay + heads) + 2 * 2 * width +
+              o.kept.operand * width));
   layer_operator& scan = o.add(layer_operator::type::scan, "scan", false);
-  scan.scan = {t,   real(s.heads) / o.tp, real(s.head_dim), real(s.state), real(s.key_heads) / o.tp, real(s.chunk),
-               true};
+  scan.scan = {t, heads, real(s.head_dim), real(s.state), real(s.key_heads) / o.tp, real(s.chunk), true};
   gated_norm(o, width);
-  o.keep(o.linear("delta.out", {t, o.hidden, width}), o.workload.kept.scan_output);
+  o.run_in(o.project("delta.out", {matrix::output}), o.workload.kept.scan_output);
 }
 
 }  // namespace
@@ -191,7 +221,11 @@ bool attends_sparsely(const layer_spec& l, std::int64_t s) {
 
 void add_mixer(operator_list& o) {
   if (o.layer.attention == attention_kind::none) return;
-  o.norm(o.tokens.sharded);
+  const bool alone = o.layer.attention == attention_kind::mla || o.layer.attention == attention_kind::compressed;
+  o.norm(o.tokens.sharded, {.alone = alone,
+                            .output = o.kept.attention_input,
+                            .input_away = o.workload.offload.attn_norm,
+                            .output_away = o.workload.offload.qkv_linear});
   switch (o.layer.attention) {
     case attention_kind::grouped_query:
       return grouped_query(o);

@@ -80,12 +80,6 @@ kernel_cost scan_cost(const training_context& c, const layer_operator& o, bool f
                  : scan_backward_cost(c.machine.gpu, rate, words, c.kernels.stream, o.scan);
 }
 
-/// Passes of unfused kernels over biased, clamped routed activations.
-double activation_passes(const training_context& c) {
-  return c.framework.unfused_activation_passes *
-         (c.workload.fused_expert_mlp ? c.framework.fused_activation_share.read() : 1.0);
-}
-
 kernel_cost attention_cost(const training_context& c, const attention_shape& s, bool forward) {
   const gpu_spec& gpu = c.machine.gpu;
   const double passes = c.framework.score_passes;
@@ -461,7 +455,7 @@ namespace {
 
 costed_parts layer_forward(const training_context& c, const layer_spec& l, bool paired) {
   builder kernels(c, c.slowdown);
-  const auto operators = layer_operators(c.net, l, c.workload, activation_passes(c));
+  const auto operators = layer_operators(c.net, l, c.workload, c.framework);
   host_pace gpu;
   for (const layer_operator& o : operators) {
     if (o.part == layer_part::experts && gpu.gpu_before == seconds{}) gpu.gpu_before = kernels.duration();
@@ -485,7 +479,7 @@ costed_parts layer_forward(const training_context& c, const layer_spec& l, bool 
 }
 
 costed_parts layer_backward(const training_context& c, const layer_spec& l, pass_kind what, bool paired) {
-  const auto operators = layer_operators(c.net, l, c.workload, activation_passes(c));
+  const auto operators = layer_operators(c.net, l, c.workload, c.framework);
   builder kernels(c, c.slowdown);
   for (const layer_operator& o : operators)
     if (o.recomputed && has_inputs(what)) price_forward(kernels, c, o);

@@ -61,7 +61,7 @@ TEST_CASE("Experts drop what a random router sends beyond their capacity") {
 /// Rows of each of the local experts' up projection.
 double rows(const training_workload& w) {
   const model m = routed_model();
-  for (const layer_operator& o : layer_operators(m, m.layers.front(), w, 0))
+  for (const layer_operator& o : layer_operators(m, m.layers.front(), w, test::keeping(0)))
     if (std::string_view(o.name) == "experts.up") return o.m;
   return 0;
 }
@@ -73,7 +73,7 @@ std::pair<double, double> permuted(moe_dispatcher how, std::int64_t ep) {
   w.dispatcher = how;
   w.par.dp = 64, w.par.ep = ep, w.global_batch_size = 64;
   const double elements = 4096.0 * 8 * static_cast<double>(m.hidden);
-  for (const layer_operator& o : layer_operators(m, m.layers.front(), w, 0))
+  for (const layer_operator& o : layer_operators(m, m.layers.front(), w, test::keeping(0)))
     if (std::string_view(o.name) == "permute") return {o.forward_bytes / elements, o.backward_bytes / elements};
   return {};
 }

@@ -336,7 +336,8 @@ TEST_CASE("Tensor-parallel ranks hold projections to low ranks, routers and scar
     eight += parameters_on_gpu(j.net, l, par).dense;
     par.tp = 1;
   }
-  const double down = 61.0 * 7168 * (1536 + 512 + 64), routers = 58.0 * 7168 * 256, norms = 61.0 * 2 * 7168;
+  const double down = 61.0 * 7168 * (1536 + 512 + 64), routers = 58.0 * 7168 * 256,
+               norms = 61.0 * (2 * 7168 + 1536 + 512);
   CHECK(eight - one / 8 == Approx(7.0 / 8 * (down + routers + norms)).epsilon(1e-9));
   layer_spec l = test::shipped("gb300-nvl72", "llama3-8b").net.layers.front();
   l.kv_heads = 2;

@@ -15,7 +15,7 @@ namespace {
 /// Of the linear operators of a layer's forward, a token.
 double linear_flops(const model& m, const layer_spec& l, const training_workload& w) {
   double sum = 0;
-  for (const layer_operator& o : layer_operators(m, l, w, 0))
+  for (const layer_operator& o : layer_operators(m, l, w, test::keeping(0)))
     if (o.what == layer_operator::type::linear) sum += 2 * o.m * o.n * o.k * o.groups;
   return sum / static_cast<double>(w.micro_batch_size * w.seq_length);
 }

@@ -24,13 +24,13 @@ training_workload packed(const std::optional<token_lengths>& lengths, std::int64
 double pairs(const training_workload& w, std::int64_t sliding = 0) {
   model m = test::even_model(1);
   m.layers.front().window = sliding;
-  for (const layer_operator& o : layer_operators(m, m.layers.front(), w, 0))
+  for (const layer_operator& o : layer_operators(m, m.layers.front(), w, test::keeping(0)))
     if (o.what == layer_operator::type::attention) return o.shape.batch * o.shape.pairs;
   return 0;
 }
 double queries(const training_workload& w) {
   const model m = test::even_model(1);
-  for (const layer_operator& o : layer_operators(m, m.layers.front(), w, 0))
+  for (const layer_operator& o : layer_operators(m, m.layers.front(), w, test::keeping(0)))
     if (o.what == layer_operator::type::attention) return o.shape.batch * o.shape.queries;
   return 0;
 }

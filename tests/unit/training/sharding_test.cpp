@@ -147,7 +147,7 @@ TEST_CASE("Groups that cannot be are refused with the reason") {
 
 attention_shape attention_of(const training_workload& w) {
   const model m = test::even_model(1);
-  for (const layer_operator& o : layer_operators(m, m.layers.front(), w, 0))
+  for (const layer_operator& o : layer_operators(m, m.layers.front(), w, test::keeping(0)))
     if (o.what == layer_operator::type::attention) return o.shape;
   return {};
 }

@@ -1,0 +1,26 @@
+// What a recipe settles where the workload does not say it.
+#include "nvlsim/training/training.hpp"
+#include "training/layer_operators.hpp"
+
+namespace nvlsim {
+namespace {
+
+/// DeepSeek's framework with its FP8 recipe.
+bool as_deepseek(const training_workload& w) {
+  return w.schedule == pipeline_schedule::dualpipe && bytes_per_element(w.gemm_precision) < 2;
+}
+
+}  // namespace
+
+std::pair<double, double> moment_bytes(const training_workload& w) {
+  const double usual = as_deepseek(w) ? 2 : 4;
+  return {w.optimizer.first_moment.value_or(usual), w.optimizer.second_moment.value_or(usual)};
+}
+
+bool keeps_fp8_inputs(const training_workload& w) { return w.fp8_activation_inputs.value_or(as_deepseek(w)); }
+
+bool recomputes_layer(const recompute_spec& r, std::int64_t layer, bool predicts) {
+  return r.full && (!r.block || (layer < r.num_layers && !predicts));  // Megatron-LM skips prediction modules
+}
+
+}  // namespace nvlsim
