@@ -10,24 +10,24 @@ namespace {
 
 using part = matrix_part;
 
-/// Collects the matrices of one layer.
+/// Collects the matrices of one layer, less those without a weight.
 struct collector {
   const layer_spec& l;
   std::int64_t hidden;
   std::vector<weight_matrix> out = {};
 
-  /// Every rank holds all of it.
-  void whole(matrix name, part p, std::int64_t width, std::int64_t from, bool joined = false) {
-    if (width * from > 0) out.push_back({.name = name, .part = p, .out = width, .in = from, .joined = joined});
+  void add(const weight_matrix& w) {
+    if (w.parameters() > 0) out.push_back(w);
   }
-  void columns(matrix name, part p, std::int64_t width, std::int64_t from, std::int64_t units,
-               bool joined = false) {
-    if (width * from > 0)
-      out.push_back({.name = name, .part = p, .out = width, .in = from, .units = units, .joined = joined});
+  /// In one GEMM with the matrix before it, if that has the same input.
+  void join(weight_matrix w) {
+    w.joined = !out.empty() && out.back().in == w.in;
+    add(w);
   }
-  void rows(matrix name, part p, std::int64_t width, std::int64_t from, std::int64_t units) {
-    if (width * from > 0)
-      out.push_back({.name = name, .part = p, .out = width, .in = from, .units = units, .by = divided::inputs});
+  /// Divided by rows.
+  void rows(weight_matrix w) {
+    w.by = divided::inputs;
+    add(w);
   }
 };
 
@@ -38,58 +38,58 @@ std::int64_t overlap(const layer_spec& l) { return l.sparse_keys > 0 ? 2 : 1; }
 /// their best score, without weights.
 void indexer(collector& c, std::int64_t from, std::int64_t key_width) {
   if (c.l.index_heads == 0) return;
-  c.whole(matrix::index_query, part::mixer, c.l.index_heads * c.l.index_dim, from);
-  c.whole(matrix::index_key, part::mixer, key_width, c.hidden);
+  c.add({matrix::index_query, part::mixer, c.l.index_heads * c.l.index_dim, from});
+  c.add({matrix::index_key, part::mixer, key_width, c.hidden});
   if (c.l.attention != attention_kind::grouped_query)
-    c.whole(matrix::index_weight, part::mixer, c.l.index_heads, c.hidden, key_width > 0);
+    c.join({matrix::index_weight, part::mixer, c.l.index_heads, c.hidden});
 }
 
 void grouped_query(collector& c) {
   const layer_spec& l = c.l;
-  c.columns(matrix::query, part::mixer, query_width(l), c.hidden, l.heads);
-  c.columns(matrix::key_value, part::mixer, projected_kv(l), c.hidden, l.kv_heads, true);
-  c.columns(matrix::attention_gate, part::mixer, gate_width(l), c.hidden, l.heads, true);
+  c.add({matrix::query, part::mixer, query_width(l), c.hidden, l.heads});
+  c.join({matrix::key_value, part::mixer, projected_kv(l), c.hidden, l.kv_heads});
+  c.join({matrix::attention_gate, part::mixer, gate_width(l), c.hidden, l.heads});
   indexer(c, c.hidden, l.index_dim);
-  c.rows(matrix::output, part::mixer, c.hidden, l.heads * value_dim(l), l.heads);
+  c.rows({matrix::output, part::mixer, c.hidden, l.heads * value_dim(l), l.heads});
 }
 
 void latent(collector& c) {
   const mla_spec& a = c.l.mla;
   const std::int64_t heads = c.l.heads, from = a.q_lora_rank > 0 ? a.q_lora_rank : c.hidden;
-  c.whole(matrix::query_down, part::mixer, a.q_lora_rank, c.hidden);
-  c.whole(matrix::key_value_down, part::mixer, a.kv_lora_rank + a.qk_rope_dim, c.hidden, a.q_lora_rank > 0);
-  c.columns(matrix::attention_gate, part::mixer, gate_width(c.l), c.hidden, heads, true);
-  c.columns(matrix::query_up, part::mixer, heads * (a.qk_nope_dim + a.qk_rope_dim), from, heads);
-  c.columns(matrix::key_value_up, part::mixer, heads * (a.qk_nope_dim + a.v_head_dim), a.kv_lora_rank, heads);
+  c.add({matrix::query_down, part::mixer, a.q_lora_rank, c.hidden});
+  c.join({matrix::key_value_down, part::mixer, a.kv_lora_rank + a.qk_rope_dim, c.hidden});
+  c.join({matrix::attention_gate, part::mixer, gate_width(c.l), c.hidden, heads});
+  c.add({matrix::query_up, part::mixer, heads * (a.qk_nope_dim + a.qk_rope_dim), from, heads});
+  c.add({matrix::key_value_up, part::mixer, heads * (a.qk_nope_dim + a.v_head_dim), a.kv_lora_rank, heads});
   indexer(c, from, c.l.index_dim);
-  c.rows(matrix::output, part::mixer, c.hidden, heads * a.v_head_dim, heads);
+  c.rows({matrix::output, part::mixer, c.hidden, heads * a.v_head_dim, heads});
 }
 
 void compressed(collector& c) {
   const layer_spec& l = c.l;
   const compressed_spec& s = l.compressed;
   const bool pools = s.ratio > 1;
-  c.whole(matrix::query_down, part::mixer, s.q_lora_rank, c.hidden);
-  c.whole(matrix::key_value_down, part::mixer, l.head_dim, c.hidden, s.q_lora_rank > 0);
+  c.add({matrix::query_down, part::mixer, s.q_lora_rank, c.hidden});
+  c.join({matrix::key_value_down, part::mixer, l.head_dim, c.hidden});
   if (pools && l.kv != kv_source::shared)
-    c.whole(matrix::pooling, part::mixer, 2 * l.head_dim * overlap(l), c.hidden, true);
-  c.columns(matrix::query_up, part::mixer, query_width(l), s.q_lora_rank, l.heads);
+    c.join({matrix::pooling, part::mixer, 2 * l.head_dim * overlap(l), c.hidden});
+  c.add({matrix::query_up, part::mixer, query_width(l), s.q_lora_rank, l.heads});
   indexer(c, s.q_lora_rank, pools ? 2 * l.index_dim * overlap(l) : 0);
-  c.out.push_back({.name = matrix::output_down,
-                   .part = part::mixer,
-                   .out = s.o_lora_rank,
-                   .in = query_width(l) / s.o_groups,
-                   .groups = s.o_groups,
-                   .units = s.o_groups,
-                   .by = divided::groups});
-  c.rows(matrix::output, part::mixer, c.hidden, s.o_groups * s.o_lora_rank, s.o_groups);
+  c.add({.name = matrix::output_down,
+         .part = part::mixer,
+         .out = s.o_lora_rank,
+         .in = query_width(l) / s.o_groups,
+         .units = s.o_groups,
+         .groups = s.o_groups,
+         .by = divided::groups});
+  c.rows({matrix::output, part::mixer, c.hidden, s.o_groups * s.o_lora_rank, s.o_groups});
 }
 
 /// Gate and input, B and C of every group, a step per head; then the output.
 void mamba(collector& c) {
   const scan_spec& s = c.l.scan;
-  c.columns(matrix::scan_in, part::mixer, 2 * scan_width(s) + 2 * s.groups * s.state + s.heads, c.hidden, s.heads);
-  c.rows(matrix::output, part::mixer, c.hidden, scan_width(s), s.heads);
+  c.add({matrix::scan_in, part::mixer, 2 * scan_width(s) + 2 * s.groups * s.state + s.heads, c.hidden, s.heads});
+  c.rows({matrix::output, part::mixer, c.hidden, scan_width(s), s.heads});
 }
 
 /// Queries and keys, values and their output gate, and two scalars per head; then the output. With vectors of
@@ -98,18 +98,18 @@ void delta_net(collector& c) {
   const scan_spec& s = c.l.scan;
   const std::int64_t keys = 2 * s.key_heads * s.state, values = scan_width(s);
   if (s.gate_rank > 0) {
-    c.columns(matrix::scan_in, part::mixer, keys + values + s.heads, c.hidden, s.heads);
-    c.whole(matrix::scan_gates_down, part::mixer, 2 * s.gate_rank, c.hidden, true);
-    c.out.push_back({.name = matrix::scan_gates_up,
-                     .part = part::mixer,
-                     .out = values,
-                     .in = s.gate_rank,
-                     .groups = 2,
-                     .units = s.heads});
+    c.add({matrix::scan_in, part::mixer, keys + values + s.heads, c.hidden, s.heads});
+    c.join({matrix::scan_gates_down, part::mixer, 2 * s.gate_rank, c.hidden});
+    c.add({.name = matrix::scan_gates_up,
+           .part = part::mixer,
+           .out = values,
+           .in = s.gate_rank,
+           .units = s.heads,
+           .groups = 2});
   } else {
-    c.columns(matrix::scan_in, part::mixer, keys + 2 * values + 2 * s.heads, c.hidden, s.heads);
+    c.add({matrix::scan_in, part::mixer, keys + 2 * values + 2 * s.heads, c.hidden, s.heads});
   }
-  c.rows(matrix::output, part::mixer, c.hidden, values, s.heads);
+  c.rows({matrix::output, part::mixer, c.hidden, values, s.heads});
 }
 
 void mixer(collector& c) {
@@ -135,32 +135,32 @@ void feed_forward(collector& c) {
   const layer_spec& l = c.l;
   const moe_spec& x = l.moe;
   const std::int64_t width = l.gated_mlp ? 2 : 1;
-  c.whole(matrix::layer_input, part::mlp, 2 * l.layer_input, c.hidden);
-  c.whole(matrix::layer_input_out, part::mlp, c.hidden, l.layer_input);
+  c.add({matrix::layer_input, part::mlp, 2 * l.layer_input, c.hidden});
+  c.add({matrix::layer_input_out, part::mlp, c.hidden, l.layer_input});
   if (!l.routed()) {
-    c.columns(matrix::up, part::mlp, width * l.ffn_hidden, c.hidden, l.ffn_hidden);
-    c.rows(matrix::down, part::mlp, c.hidden, l.ffn_hidden, l.ffn_hidden);
+    c.add({matrix::up, part::mlp, width * l.ffn_hidden, c.hidden, l.ffn_hidden});
+    c.rows({matrix::down, part::mlp, c.hidden, l.ffn_hidden, l.ffn_hidden});
     return;
   }
   const std::int64_t seen = x.latent > 0 ? x.latent : c.hidden;
-  c.whole(matrix::router, part::router, x.experts, c.hidden);
-  c.whole(matrix::latent_down, part::mlp, x.latent, c.hidden);
-  c.whole(matrix::latent_up, part::mlp, c.hidden, x.latent);
-  c.columns(matrix::shared_up, part::mlp, width * x.shared_ffn, c.hidden, x.shared_ffn);
-  c.rows(matrix::shared_down, part::mlp, c.hidden, x.shared_ffn, x.shared_ffn);
-  c.out.push_back({.name = matrix::expert_up,
-                   .part = part::experts,
-                   .out = width * x.expert_ffn,
-                   .in = seen,
-                   .groups = x.experts,
-                   .units = x.expert_ffn});
-  c.out.push_back({.name = matrix::expert_down,
-                   .part = part::experts,
-                   .out = seen,
-                   .in = x.expert_ffn,
-                   .groups = x.experts,
-                   .units = x.expert_ffn,
-                   .by = divided::inputs});
+  c.add({matrix::router, part::router, x.experts, c.hidden});
+  c.add({matrix::latent_down, part::mlp, x.latent, c.hidden});
+  c.add({matrix::latent_up, part::mlp, c.hidden, x.latent});
+  c.add({matrix::shared_up, part::mlp, width * x.shared_ffn, c.hidden, x.shared_ffn});
+  c.rows({matrix::shared_down, part::mlp, c.hidden, x.shared_ffn, x.shared_ffn});
+  c.add({.name = matrix::expert_up,
+         .part = part::experts,
+         .out = width * x.expert_ffn,
+         .in = seen,
+         .units = x.expert_ffn,
+         .groups = x.experts});
+  c.add({.name = matrix::expert_down,
+         .part = part::experts,
+         .out = seen,
+         .in = x.expert_ffn,
+         .units = x.expert_ffn,
+         .groups = x.experts,
+         .by = divided::inputs});
 }
 
 }  // namespace

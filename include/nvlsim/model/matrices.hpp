@@ -49,10 +49,11 @@ enum class divided { outputs, inputs, groups };
 struct weight_matrix {
   matrix name;
   matrix_part part;
-  std::int64_t out = 0, in = 0, groups = 1;
+  std::int64_t out = 0, in = 0;
   /// Parts into which tensor parallelism can divide it, such as heads: more ranks than that hold copies. 1: every
   /// rank holds all of it.
   std::int64_t units = 1;
+  std::int64_t groups = 1;
   divided by = divided::outputs;
   bool joined = false;  ///< engines compute it in one GEMM with the matrix before it
 
