@@ -65,8 +65,8 @@ struct weight_matrix {
 /// alone. `hidden`: width of the hidden state.
 std::vector<weight_matrix> layer_matrices(const layer_spec& l, std::int64_t hidden);
 
-/// Parameters outside matrices: gains of norms, and kernels of convolutions. Tensor parallelism divides those of the
-/// channels of a scan.
+/// Parameters outside matrices: gains of norms, and kernels of convolutions. Tensor parallelism divides those of
+/// the channels of a scan.
 struct vector_parameters {
   std::int64_t whole = 0, divided = 0;
 };
