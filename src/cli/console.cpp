@@ -47,14 +47,9 @@ void detail(std::string_view line) {
   if (in_force.verbose) fmt::print(stderr, "nvlsim: {}\n", line);
 }
 
-bool shows_progress() { return !in_force.quiet && ::isatty(STDERR_FILENO) != 0; }
+bool is_quiet() { return in_force.quiet; }
 
-void show_progress(std::string_view command, std::size_t done, std::size_t all, std::string_view what) {
-  if (!shows_progress()) return;
-  if (done == all) fmt::print(stderr, "\r\033[K");
-  else fmt::print(stderr, "\r{}: {} of {} {}", command, done, all, what);
-  std::fflush(stderr);
-}
+bool on_terminal() { return ::isatty(STDERR_FILENO) != 0; }
 
 std::string for_stdout(std::string_view table) {
   if (!colors_on(STDOUT_FILENO)) return std::string(table);

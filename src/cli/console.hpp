@@ -18,10 +18,10 @@ void set_console(const console_options& o);
 void note(std::string_view line);
 /// Prints a line to stderr if -v is given: files read, choices and defaults.
 void detail(std::string_view line);
-/// Whether to show progress: stderr is a terminal and -q is not given.
-bool shows_progress();
-/// Shows "COMMAND: DONE of ALL WHAT" in place on stderr. Erases it when all is done.
-void show_progress(std::string_view command, std::size_t done, std::size_t all, std::string_view what);
+/// Whether -q is given.
+bool is_quiet();
+/// Whether stderr is a terminal.
+bool on_terminal();
 
 /// A table for stdout, with coloured headings and verdicts if colours are on.
 std::string for_stdout(std::string_view table);

@@ -1,7 +1,9 @@
 // nvlsim explain
+#include <functional>
+
 #include "cli/commands.hpp"
-#include "cli/console.hpp"
 #include "cli/inputs.hpp"
+#include "cli/progress_line.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/run/explain_scenario.hpp"
@@ -25,10 +27,8 @@ exit_code execute(const explain_arguments& a) {
       all.insert(all.end(), sets.begin(), sets.end());
       return load_scenario(file, all, data);
     };
-    add_sensitivity(
-        e, change,
-        [](std::size_t done, std::size_t all) { show_progress("explain", done, all, "constants varied"); },
-        a.only);
+    progress_line line("explain", "constants varied");
+    add_sensitivity(e, change, std::ref(line), a.only);
   }
   print(a.format == "json" ? to_json(to_value(e)) : explanation_table(e));
   return status == run_status::infeasible ? exit_code::infeasible : exit_code::ok;

@@ -9,6 +9,7 @@
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/inputs.hpp"
+#include "cli/progress_line.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/config/read_file.hpp"
 #include "nvlsim/output/output.hpp"
@@ -153,7 +154,11 @@ std::vector<run_input> inputs_of(const run_arguments& a, const data_folders& dat
 /// Reloads the scenario at the highest load that meets its objective. Returns a result if there is none.
 std::optional<result> raise_load(scenario& s, const run_input& from, std::vector<override_option> overrides,
                                  const data_folders& data, load_verdict& verdict) {
-  const highest_load h = find_highest_load(s);
+  highest_load h;
+  {
+    progress_line line("run", "loads tried");
+    h = find_highest_load(s, std::ref(line));
+  }
   if (!h.found) {
     result none;
     none.name = s.name;
@@ -260,7 +265,7 @@ exit_code execute(const run_arguments& a) {
     if (none) {
       results.push_back(*std::move(none));
       if (alone) worst = code_of(results.back().status);
-    } else if (!alone) {
+    } else if (progress_line line("run", s.name); !alone) {
       results.push_back(*one_of_many(s, worst, [&] { return std::optional(run_isolated(s)); }));
     } else {
       results.push_back(run_isolated(s, a.trace_file, trace, a.requests_file, a.jobs_file));

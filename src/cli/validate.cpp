@@ -7,6 +7,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
+#include "cli/progress_line.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/measurements/row_scenarios.hpp"
@@ -45,9 +46,8 @@ exit_code execute(const validate_arguments& a) {
   std::vector<validation_record> records;
   for (const std::string& table : a.tables) {
     detail("reads " + table);
-    auto rows = validate_table(table, data, [](std::size_t done, std::size_t all) {
-      if (done == all || done % 16 == 0) show_progress("validate", done, all, "rows");
-    });
+    progress_line line("validate", "rows");
+    auto rows = validate_table(table, data, std::ref(line));
     std::move(rows.begin(), rows.end(), std::back_inserter(records));
   }
   print(a.format == "json" ? to_json(validation_json(records)) : validation_text(records, a.all_rows));

@@ -5,6 +5,7 @@
 #include "nvlsim/output/number.hpp"
 #include "nvlsim/output/text.hpp"
 #include "nvlsim/planner/plan_text.hpp"
+#include "nvlsim/units/units_text.hpp"
 #include "planner/picture.hpp"
 #include "planner/plan_lines.hpp"
 
@@ -264,7 +265,8 @@ std::string next_dollar_text(const next_dollar_plan& p) {
   if (costs) rows[0].insert(rows[0].end(), {"USD/GPU", "gain/kUSD"});
   rows[0].emplace_back("");
   for (const hardware_knob& k : p.knobs) {
-    rows.push_back({k.name, k.from.empty() ? "-" : k.from, k.to.empty() ? "-" : k.to,
+    rows.push_back({k.name, k.from.empty() ? "-" : short_quantity(k.from),
+                    k.to.empty() ? "-" : short_quantity(k.to),
                     k.gain ? fmt::format("{:+.2f} %", 100 * *k.gain) : "-"});
     if (costs) {
       rows.back().push_back(k.cost_usd ? fmt::format("{:g}", *k.cost_usd) : "-");

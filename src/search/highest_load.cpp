@@ -76,7 +76,8 @@ std::string beside_limits(const service_objective& o, const inference_metrics& m
 
 class load_search {
  public:
-  explicit load_search(const scenario& s) : s_(s), workload_(std::get<inference_workload>(s.workload)) {}
+  load_search(const scenario& s, const std::function<void(std::int64_t, std::int64_t)>& report)
+      : s_(s), workload_(std::get<inference_workload>(s.workload)), report_(report) {}
 
   highest_load run() && {
     const double min = is_closed(workload_) ? static_cast<double>(workload_.replicas) * workload_.pp : 0;
@@ -117,6 +118,7 @@ class load_search {
   bool holds(double load) {
     for (;;) {
       const inference_workload w = with_load(workload_, load, longer_);
+      if (report_) report_(out_.runs, 0);
       serving_run run = serve(s_.platform, s_.stack, s_.model, w, {.traced = false});
       ++out_.runs;
       if (!run.reasons.empty()) refuse(s_, run.reasons.front());
@@ -136,6 +138,7 @@ class load_search {
 
   const scenario& s_;
   const inference_workload& workload_;
+  const std::function<void(std::int64_t, std::int64_t)>& report_;
   highest_load out_;
   double in_flight_ = 0;     ///< in the last run
   std::int64_t longer_ = 1;  ///< number of requests over that of the scenario
@@ -143,12 +146,13 @@ class load_search {
 
 }  // namespace
 
-highest_load find_highest_load(const scenario& s) {
+highest_load find_highest_load(const scenario& s,
+                               const std::function<void(std::int64_t runs, std::int64_t all)>& report) {
   const auto* w = std::get_if<inference_workload>(&s.workload);
   if (!w || (!is_closed(*w) && w->load != load_kind::open_loop && w->load != load_kind::trace))
     refuse(s, "the highest load needs a closed_loop, open_loop or trace workload");
   if (!w->objective.any()) refuse(s, "the highest load needs an objective (slo)");
-  return load_search(s).run();
+  return load_search(s, report).run();
 }
 
 }  // namespace nvlsim

@@ -152,6 +152,17 @@ parsed_quantity parse_quantity(std::string_view text, dimension wanted) {
   return {base, {}};
 }
 
+std::string short_quantity(std::string_view text) {
+  double number = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+  std::string_view rest = text.substr(static_cast<std::size_t>(end - text.data()));
+  while (rest.starts_with(' ')) rest.remove_prefix(1);
+  const auto unit = status == std::errc() ? compound_unit(rest) : std::nullopt;
+  if (!unit) return std::string(text);
+  if (std::abs(number) >= 1 && std::abs(number) < 9999.5) return fmt::format("{:.4g} {}", number, rest);
+  return format_quantity(number * unit->factor, unit->dims);
+}
+
 std::string exact_quantity(double base, dimension d) {
   const shown* s = find_shown(d);
   const std::string_view symbol = s ? s->symbol : std::string_view();

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "nvlsim/analysis/inference_metrics.hpp"
@@ -30,7 +32,9 @@ struct highest_load {
 
 /// Doubles or halves the load of `s` until one load is sustained and one is not, then bisects to 0.2 % or one
 /// client. Assumes that less load is never worse. Throws input_error if the workload has another kind of load or
-/// no objective, or if the scenario cannot run.
-highest_load find_highest_load(const scenario& s);
+/// no objective, or if the scenario cannot run. `report` gets the number of runs before each; how many there will
+/// be is unknown, 0.
+highest_load find_highest_load(const scenario& s,
+                               const std::function<void(std::int64_t runs, std::int64_t all)>& report = {});
 
 }  // namespace nvlsim

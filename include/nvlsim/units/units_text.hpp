@@ -30,6 +30,10 @@ std::string in_quotes(std::string_view text);
 /// have no prefix: "98.32 USD/h".
 std::string format_quantity(double base, dimension d);
 
+/// The quantity of a text with four significant digits, in its own unit where that gives a number from 1 to 9999:
+/// "1.818 us", "298 GB" of "298013687808 B". A text that is no quantity stays as it is.
+std::string short_quantity(std::string_view text);
+
 /// A text that parses to exactly this number, with the prefix that makes it shortest: "50 GB/s".
 std::string exact_quantity(double base, dimension d);
 

@@ -152,6 +152,15 @@ TEST_CASE("Quantity prints four digits with a prefix") {
   CHECK(format_quantity(2500, dimension{2, 0}) == "2500");
 }
 
+TEST_CASE("Short text keeps the unit where it gives a readable number") {
+  CHECK(short_quantity("1.81818181818 us") == "1.818 us");
+  CHECK(short_quantity("298013687808 B") == "298 GB");
+  CHECK(short_quantity("880 Gb/s") == "880 Gb/s");
+  CHECK(short_quantity("0.00025 s") == "250 us");
+  CHECK(short_quantity("gb300") == "gb300");
+  CHECK(short_quantity("12") == "12");
+}
+
 TEST_CASE("Quantity text survives a round trip in every dimension") {
   for (const dimension d : every_dimension)
     for (double base = 1.2345e-11; base < 1e21; base *= 7.3) {
