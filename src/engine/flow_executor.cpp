@@ -148,7 +148,7 @@ class flow_executor final : public executor {
   /// Blocks until `end`, or until another operation uses one of the ports. Returns whether none did.
   bool stays_alone(const std::vector<port*>& used, double end) {
     const double left = end - session_.now();
-    if (left < clock_resolution_s) return true;
+    if (left < session_.resolution()) return true;
     const sg4::SemaphorePtr company = sg4::Semaphore::create(0);
     for (port* p : used) p->quiet = company.get();
     const bool alone = company->acquire_timeout(left);
@@ -189,7 +189,7 @@ class flow_executor final : public executor {
     std::array<port*, 2 * ways> users{};
     std::size_t count = 0, user_count = 0;
     const double left = end - session_.now();
-    if (left < clock_resolution_s) return;
+    if (left < session_.resolution()) return;
     const auto use = [&](port& p) {
       const auto last = users.begin() + static_cast<std::ptrdiff_t>(user_count);
       if (entered || std::find(users.begin(), last, &p) != last) return;

@@ -64,7 +64,7 @@ class operation_actors {
       const double left = due.at - clock_.now();
       if (due.at == std::numeric_limits<double>::infinity()) {
         due.changed->acquire();
-      } else if (left < engine::clock_resolution_s || due.changed->acquire_timeout(left)) {
+      } else if (left < clock_.resolution() || due.changed->acquire_timeout(left)) {
         const operation_order order{due.at, due.what};
         due.at = std::numeric_limits<double>::infinity();
         tell(order);

@@ -11,21 +11,6 @@
 #include "nvlsim/network/topology.hpp"
 
 namespace nvlsim::engine {
-namespace {
-
-// The stack of an actor takes two memory mappings, and Linux allows 65,530 by default.
-constexpr std::size_t max_actors = 20'000;
-
-}  // namespace
-
-void refuse_too_many_actors(std::size_t needed) {
-  if (needed <= max_actors) return;
-  problem too_many;
-  too_many.what = fmt::format("the simulation needs {} actors, but at most {} are possible; fold equal ranks",
-                              needed, max_actors);
-  throw input_error({too_many});
-}
-
 std::vector<shared_uplink> uplink_shares(const platform& hardware, std::size_t count) {
   const bandwidth share = network::uplink_of(hardware);
   std::vector<shared_uplink> out;

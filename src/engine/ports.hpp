@@ -1,4 +1,4 @@
-// Ports of a simulation, and how many actors it may have.
+// Ports of a simulation.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,6 @@
 #include "nvlsim/platform/platform.hpp"
 
 namespace nvlsim::engine {
-
-/// Throws input_error if there are more actors than memory mappings for their stacks.
-void refuse_too_many_actors(std::size_t needed);
 
 /// The up-links of classes or workers that name none: all GPUs of a leaf are taken to send at once, so that each
 /// has its share to itself. Empty where they limit nothing.

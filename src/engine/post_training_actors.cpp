@@ -56,7 +56,7 @@ class loop_actors {
       if (std::isinf(date)) {
         if (std::isinf(loop_.next_date())) throw internal_error("a post-training loop waits for itself");
         bells_[i]->wait(lock);
-      } else if (date - clock_.now() > engine::clock_resolution_s) {
+      } else if (date - clock_.now() > clock_.resolution()) {
         bells_[i]->wait_for(lock, date - clock_.now());
       } else {
         loop_.act(loop_.next_date());
@@ -81,8 +81,8 @@ class loop_actors {
 
 loop_record play_by_actors(const loop_settings& s, const loop_prices& p, const platform& hardware) {
   const auto actors = static_cast<std::size_t>(p.workers) + 1;
-  engine::refuse_too_many_actors(actors);
   session clock;
+  clock.expect_actors(actors);
   const network::zones zones = engine::build_ports(clock, hardware, actors, false, {});
   loop_actors all(s, p, clock);
   all.start(zones.nvlink);

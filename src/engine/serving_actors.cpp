@@ -99,7 +99,7 @@ class server_actors {
       const double next = server_.next_arrival();
       if (next == std::numeric_limits<double>::infinity()) {
         changed_->acquire();
-      } else if (const double left = next - on_.clock.now(); left >= engine::clock_resolution_s) {
+      } else if (const double left = next - on_.clock.now(); left >= on_.clock.resolution()) {
         ++on_.activities;
         if (!changed_->acquire_timeout(left)) continue;  // woken before the date
         happened({next, server_event::kind::arrival, 0});
@@ -225,8 +225,8 @@ served_cases serve_by_actors(const std::vector<server_case>& cases, const platfo
   }
   const bool shared = options.network != fidelity::closed;
   const engine::receiving_ports used = shared ? receivers_of(cases) : engine::receiving_ports{};
-  engine::refuse_too_many_actors(actors + used.count());
   session clock;
+  clock.expect_actors(actors + used.count());
   const std::vector<shared_uplink> uplinks =
       shared ? engine::uplink_shares(hardware, workers) : std::vector<shared_uplink>{};
   const network::zones zones = engine::build_ports(clock, hardware, workers, shared, uplinks);

@@ -1,9 +1,14 @@
 #include "engine/session.hpp"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <signal.h>
+#include <unistd.h>
 #include <xbt/config.hpp>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <variant>
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
@@ -74,7 +79,31 @@ std::vector<std::string> wrong_settings() {
   return wrong;
 }
 
+// Each stack beside a guard page takes two memory mappings, and Linux allows 65,530. More actors have stacks
+// without guards, which lie side by side in one mapping. Mapped afresh, not taken from the heap, they cost the
+// pages that an actor touches.
+void session::expect_actors(std::size_t count) {
+  constexpr std::size_t most_guarded = 20'000;
+  constexpr double touched = 16e3;  // bytes: 13.5 kB measured, and the objects of an actor
+  const double memory =
+      static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  if (static_cast<double>(count) * touched > memory / 2)
+    throw input_error(
+        {{"",
+          "",
+          fmt::format("the simulation needs {} actors, and their stacks {:.3g} GB; the machine has {:.3g} "
+                      "GB; fold equal ranks",
+                      count, static_cast<double>(count) * touched / 1e9, memory / 1e9),
+          {}}});
+  if (count <= most_guarded) return;
+  simgrid::config::set_value<int>("contexts/guard-size", 0);
+  constexpr int above = 128 * 1024;  // glibc's threshold, which would otherwise rise with what is freed
+  ::mallopt(M_MMAP_THRESHOLD, above);
+  ::mallopt(M_MMAP_MAX, std::numeric_limits<int>::max());
+}
+
 session::session() : engine_(start_engine()), start_(compat::sg4::Engine::get_clock()) {
+  simgrid::config::set_value<int>("contexts/guard-size", 1);  // an earlier session may have done without
   const std::vector<std::string> wrong = wrong_settings();
   if (!wrong.empty()) throw internal_error(fmt::format("SimGrid settings are wrong: {}", fmt::join(wrong, ", ")));
 }
@@ -83,9 +112,14 @@ session::~session() = default;
 
 bool session::sleep_until(double date) const {
   const double left = date - now();
-  if (left < clock_resolution_s) return false;
+  if (left < resolution()) return false;
   compat::sg4::this_actor::sleep_for(left);
   return true;
+}
+
+double session::resolution() const {
+  const double clock = compat::sg4::Engine::get_clock();
+  return std::max(clock_resolution_s, 4 * (std::nextafter(clock, HUGE_VAL) - clock));
 }
 
 double session::tolerance() const {

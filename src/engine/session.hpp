@@ -22,11 +22,16 @@ class session {
   session& operator=(const session&) = delete;
 
   compat::sg4::Engine& engine() { return *engine_; }
+  /// Makes room for the stacks of `count` actors. Throws input_error if they would fill half of the machine's
+  /// memory.
+  void expect_actors(std::size_t count);
   /// Simulated seconds since this session began. SimGrid's own clock continues from one engine to the next.
   double now() const { return compat::sg4::Engine::get_clock() - start_; }
   /// Blocks the calling actor until `date`, and returns whether it had to. Does not block for less than the
   /// resolution, which SimGrid would round up.
   bool sleep_until(double date) const;
+  /// Dates this close are one: SimGrid's resolution or, after months of simulated time, that of its clock.
+  double resolution() const;
   /// Largest difference between `date` and the clock that is no error.
   double tolerance() const;
 

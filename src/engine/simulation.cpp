@@ -21,8 +21,8 @@ timeline simulate(const plan& p, const platform& hardware, const simulation_opti
                                                  : p.uplinks;
   const engine::receiving_ports used =
       shared ? engine::receiving_ports_of(p, !uplinks.empty()) : engine::receiving_ports{};
-  engine::refuse_too_many_actors(busy_streams(p).size() + used.count());
   engine::session session;
+  session.expect_actors(busy_streams(p).size() + used.count());
   const std::size_t ports = p.classes.size() * (used.any_outside ? 2 : 1);
   const network::zones zones = engine::build_ports(session, hardware, ports, shared, uplinks);
   const auto how =

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
+#include "engine/ports.hpp"
 #include "nvlsim/diagnostics/diagnostics.hpp"
 #include "unit/serving/inference_fixture.hpp"
 
@@ -68,6 +69,25 @@ TEST_CASE("Actors play a post-training loop as the queue of dates does") {
     CHECK(actors.stale_samples == queue.stale_samples);
     CHECK(actors.dropped_tokens == Approx(queue.dropped_tokens));
     CHECK(actors.preempted == queue.preempted);
+  }
+}
+
+// SimGrid's clock goes on from one session of a process to the next, and after years no longer resolves a
+// nanosecond.
+TEST_CASE("A loop plays on in a process that has simulated years") {
+  {
+    engine::session years;
+    const network::zones z = engine::build_ports(years, test::small_machine(), 1, false, {});
+    engine::compat::add_actor(z.nvlink.front(), "years", [&] { years.sleep_until(1e9); });
+    years.engine().run();
+  }
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    const loop_settings s = random_settings(seed);
+    const loop_record queue = play_by_queue(s, prices()),
+                      actors = play_by_actors(s, prices(), test::small_machine());
+    REQUIRE(queue.steps.size() == actors.steps.size());
+    for (std::size_t i = 0; i < queue.steps.size(); ++i)
+      CHECK(actors.steps[i].step_s() == Approx(queue.steps[i].step_s()).margin(1e-4));
   }
 }
 

@@ -161,12 +161,18 @@ TEST_CASE("Deadlock names actors, operations and events") {
   REQUIRE_NOTHROW(run(plans::one_f_one_b(2, 2, 1, 1)));
 }
 
-TEST_CASE("Simulate refuses more than 20,000 actors") {
+TEST_CASE("Simulate takes more actors than stacks with guards could have") {
   plan p;
   const std::int32_t w = plans::add_template(p, "work", 1);
-  for (int i = 0; i < 20'001; ++i) p.append(plans::add_class(p, "rank"), w, {});
-  REQUIRE_THROWS_AS(run(p), input_error);
-  REQUIRE_THROWS_WITH(run(p), Contains("20001 actors, but at most 20000 are possible"));
+  for (int i = 0; i < 33'000; ++i) p.append(plans::add_class(p, "rank"), w, {});
+  CHECK(run(p).makespan.base() == Approx(1));
+}
+
+TEST_CASE("A session refuses actors whose stacks would fill the memory") {
+  engine::session s;
+  REQUIRE_THROWS_AS(s.expect_actors(1'000'000'000), input_error);
+  REQUIRE_THROWS_WITH(s.expect_actors(1'000'000'000),
+                      Contains("1000000000 actors") && Contains("fold equal ranks"));
 }
 
 TEST_CASE("Simulate refuses malformed plans") {
