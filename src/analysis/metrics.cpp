@@ -609,7 +609,11 @@ std::string scenarios_with(metric_kind k, const metric& m) {
     case metric_needs::token_budget:
       return kind + " with a token budget";
     case metric_needs::training_job:
-      return kind + " with a job that trains";
+      return kind + " with jobs that train";
+    case metric_needs::lone_job:
+      return kind + " with one job";
+    case metric_needs::services:
+      return kind + " with jobs that serve";
     case metric_needs::queue:
       return kind + " with queued jobs";
     case metric_needs::fleet:

@@ -82,22 +82,23 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
     {{.name = "job_gpus",
       .unit = metric_unit::count,
       .direction = better::neither,
-      .meaning = "GPUs of the job.",
+      .meaning = "GPUs of the jobs that train.",
       .needs = metric_needs::training_job},
      [](const record& o) -> metric_value { return o.training->gpus; }},
     {{.name = "ettr_fraction",
       .unit = metric_unit::fraction,
       .direction = better::larger,
       .meaning =
-          "Effective training time ratio: time of steps that were kept, at full speed, over wall time. Mean "
-          "over the seeds.",
+          "Effective training time ratio: time of steps that were kept, at full speed, over wall time since "
+          "the first start, weighed by GPUs. Mean over the seeds.",
       .needs = metric_needs::training_job},
      [](const record& o) -> metric_value { return o.training->ettr; }},
     {{.name = "goodput_fraction",
       .unit = metric_unit::fraction,
       .direction = better::larger,
-      .meaning = "GPU-time of steps that were kept over that of all GPUs of the cluster; spare, idle and broken "
-                 "ones included.",
+      .meaning =
+          "GPU-time of steps that were kept, of replicas that serve and of batch work over that of all GPUs "
+          "of the cluster; spare, idle and broken ones included.",
       .needs = metric_needs::training_job},
      [](const record& o) -> metric_value { return o.training->goodput; }},
     {{.name = "tokens_per_s",
@@ -106,16 +107,22 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
       .meaning = "Tokens of steps that were kept over wall time.",
       .needs = metric_needs::training_job},
      [](const record& o) -> metric_value { return o.training->tokens / o.training->wall; }},
+    {{.name = "serving_availability_fraction",
+      .unit = metric_unit::fraction,
+      .direction = better::larger,
+      .meaning = "Share of their time since the first start in which replicas of services serve, by GPUs.",
+      .needs = metric_needs::services},
+     [](const record& o) -> metric_value { return *o.availability; }},
     {{.name = "healthy_step_time_s",
       .unit = metric_unit::second,
       .direction = better::smaller,
       .meaning = "Time of a step while nothing is broken.",
-      .needs = metric_needs::training_job},
+      .needs = metric_needs::lone_job},
      [](const record& o) -> metric_value { return o.training->step_time.base(); }},
     {{.name = "interruptions",
       .unit = metric_unit::count,
       .direction = better::smaller,
-      .meaning = "Failures that stopped the job.",
+      .meaning = "Failures that stopped a job that trains.",
       .needs = metric_needs::training_job},
      [](const record& o) -> metric_value { return o.training->stops; }},
     {{.name = "failures",
@@ -127,17 +134,17 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
     {{.name = "mttf_s",
       .unit = metric_unit::second,
       .direction = better::larger,
-      .meaning = "Wall time over the failures that stopped the job.",
-      .null_when = "nothing stopped the job",
+      .meaning = "Wall time of the jobs over the failures that stopped them.",
+      .null_when = "nothing stopped a job",
       .needs = metric_needs::training_job},
      [](const record& o) -> metric_value {
-       return o.training->stops > 0 ? metric_value(o.training->wall / o.training->stops) : metric_value();
+       return o.training->stops > 0 ? metric_value(o.training->job_time / o.training->stops) : metric_value();
      }},
     {{.name = "lost_per_interruption_s",
       .unit = metric_unit::second,
       .direction = better::smaller,
-      .meaning = "Wall time without useful steps over the failures that stopped the job.",
-      .null_when = "nothing stopped the job",
+      .meaning = "Wall time without useful steps over the failures that stopped jobs.",
+      .null_when = "nothing stopped a job",
       .needs = metric_needs::training_job},
      [](const record& o) -> metric_value {
        const training_tally& t = *o.training;
@@ -158,27 +165,27 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
     {{.name = "spare_fraction",
       .unit = metric_unit::fraction,
       .direction = better::smaller,
-      .meaning = "Share of the cluster's GPU-time on trays that work and are not in the job.",
+      .meaning = "Share of the cluster's GPU-time on trays that work and are in no job.",
       .needs = metric_needs::training_job},
      [](const record& o) -> metric_value { return o.training->spare; }},
     {{.name = "checkpoint_interval_s",
       .unit = metric_unit::second,
       .direction = better::neither,
       .meaning = "Time of work between two saves.",
-      .needs = metric_needs::training_job},
+      .needs = metric_needs::lone_job},
      [](const record& o) -> metric_value { return o.training->interval.base(); }},
     {{.name = "checkpoint_stall_s",
       .unit = metric_unit::second,
       .direction = better::smaller,
       .meaning = "Time for which a save stops the job.",
-      .needs = metric_needs::training_job},
+      .needs = metric_needs::lone_job},
      [](const record& o) -> metric_value { return o.training->stall.base(); }},
     {{.name = "time_to_train_s",
       .unit = metric_unit::second,
       .direction = better::smaller,
       .meaning = "Time until the job has done the steps of its token budget.",
       .null_when = "the job has no token budget, or the run ends before it is met",
-      .needs = metric_needs::training_job},
+      .needs = metric_needs::lone_job},
      [](const record& o) -> metric_value {
        return o.training->to_train ? metric_value(o.training->to_train->base()) : metric_value();
      }},
@@ -267,6 +274,8 @@ bool applies(const metric& m, const operation_metrics& o) {
   if (m.needs == metric_needs::fleet) return o.fleet.has_value();
   if (m.needs == metric_needs::facility) return o.site.has_value();
   if (m.needs == metric_needs::queue) return o.queue.has_value();
+  if (m.needs == metric_needs::services) return o.availability.has_value();
+  if (m.needs == metric_needs::lone_job) return o.training && o.lone;
   return m.needs == metric_needs::nothing || (m.needs == metric_needs::training_job && o.training);
 }
 

@@ -136,6 +136,7 @@ training_tally tally_of(const operation_study& s) {
   t.spare = share(gpu_use::spare);
   t.redone = share(gpu_use::redone);
   t.wall = mean_of(s, [](const operation_outcome& o) { return o.wall; });
+  t.job_time = t.wall;
   t.step_time = s.setup.step_time;
   t.tokens =
       mean_of(s, [](const operation_outcome& o) { return o.progress; }) / t.step_time.base() * s.tokens_per_step;

@@ -158,7 +158,7 @@ std::span<const measured_metric<operation_metrics>> queue_rows() { return rows; 
 
 void add_queue_sections(result& r, const queue_study& s) {
   const queue_summary& first = s.runs.front().summary;
-  r.breakdown.set("queue_gpu_time", time_section(s));
+  if (!r.breakdown.find("gpu_time")) r.breakdown.set("queue_gpu_time", time_section(s));
   r.breakdown.set("queue_users", share_section(first.users));
   r.breakdown.set("queue_queues", share_section(first.queues));
   for (const std::string& n : s.job_notes) r.notes.push_back("queue: " + n);

@@ -17,8 +17,9 @@ dollar_rate fixed_cost_per_gpu(const ownership& o) {
 }
 
 double daly_useful_share(seconds between, seconds interval, seconds save, seconds restart) {
-  const double m = between.base(), work = interval.base();
-  return work / (m * std::exp(restart.base() / m) * std::expm1((work + save.base()) / m));
+  const double work = interval / between, cycle = (interval + save) / between;
+  const double useful = work > 0 ? work / std::expm1(cycle) : save > seconds{} ? 0 : 1;
+  return useful * std::exp(-(restart / between));
 }
 
 double useful_share(const spot_market& s, double gpus) {

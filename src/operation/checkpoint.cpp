@@ -43,8 +43,10 @@ save_times times_of(const save_tier& t, const save_policy& p, std::int64_t trays
   const seconds copy = copy_time(p.state, t.write, t.store_write, trays);
   const seconds snapshot = p.state / (p.to_host.read() * static_cast<double>(gpus));
   save_times out;
-  out.stall = p.pause.read() + (t.asynchronous ? snapshot : copy);
-  if (t.asynchronous) out.drain = copy;
+  if (!p.unchanged) {
+    out.stall = p.pause.read() + (t.asynchronous ? snapshot : copy);
+    if (t.asynchronous) out.drain = copy;
+  }
   out.load = copy_time(p.state, t.read, t.store_read, trays);
   out.every = t.every;
   // A neighbour in another rack outlives the rack; the drives of a tray only the process.

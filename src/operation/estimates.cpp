@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nvlsim/facility/money.hpp"
+
 namespace nvlsim {
 
 seconds job_mttf(double units, double per_unit_day) { return seconds::from_base(86400 / (units * per_unit_day)); }
@@ -26,9 +28,7 @@ seconds best_interval(const restart_costs& c) {
 }
 
 double daly_useful_share(const restart_costs& c, seconds interval) {
-  const double work = interval / c.mttf, cycle = (interval + c.save) / c.mttf;
-  const double useful = work > 0 ? work / std::expm1(cycle) : c.save > seconds{} ? 0 : 1;
-  return useful * std::exp(-(c.restart / c.mttf));
+  return daly_useful_share(c.mttf, interval, c.save, c.restart);
 }
 
 double first_order_useful_share(const restart_costs& c, seconds interval) {

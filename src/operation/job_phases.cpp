@@ -200,13 +200,17 @@ void order_finish(operation_state& s) {
 void account(operation_state& s, double now) {
   const double dt = now - s.now;
   if (!(dt > 0)) return;
+  if (s.absent) {
+    s.now = now;
+    return;
+  }
   const auto per_tray = static_cast<double>(s.machine.shape.gpus_per_tray);
   const auto hurt = static_cast<std::int64_t>(s.machine.hurt.size());
   const double used = static_cast<double>(s.machine.asked.slots - hurt) * per_tray;
   const double spare =
       static_cast<double>(s.machine.shape.trays() - s.machine.asked.slots - (s.machine.broken - hurt)) * per_tray;
-  spent(s, gpu_use::repair) += static_cast<double>(s.machine.broken) * per_tray * dt;
-  spent(s, gpu_use::spare) += spare * dt;
+  spent(s, gpu_use::repair) += static_cast<double>(s.alone ? s.machine.broken : hurt) * per_tray * dt;
+  if (s.alone) spent(s, gpu_use::spare) += spare * dt;
   if (is_running(s)) {
     const double progress = s.clock.progress, saving = s.clock.saving;
     work(s.clock, s.now, dt, speed_of(s));
@@ -225,7 +229,7 @@ void account(operation_state& s, double now) {
 }
 
 void hit_job(operation_state& s, const job_hit& h) {
-  if (s.phase == gpu_use::after_end || s.phase == gpu_use::maintenance) return;
+  if (s.absent || s.phase == gpu_use::after_end || s.phase == gpu_use::maintenance) return;
   const bool alone = s.setup->recovery.mode == recovery_mode::replica &&
                      (is_running(s) || s.phase == gpu_use::stalled) && !h.slots.empty();
   if (alone) {
@@ -249,6 +253,31 @@ void stop_planned(operation_state& s, gpu_use phase, double lasts) {
   for (auto& copies : s.clock.copies) copies = {work_clock::copy{s.clock.progress, s.now}, copies[0]};
   go_back(s.clock, s.clock.progress);
   enter(s, phase, lasts);
+}
+
+void come(operation_state& s, const std::vector<std::int32_t>& trays) {
+  const recovery_policy& r = s.setup->recovery;
+  occupy(s.machine, trays);
+  const bool again = s.outcome.began >= 0;
+  if (!again) s.outcome.began = s.now;
+  const bool loads = s.setup->save.unchanged || s.clock.progress > 0;
+  s.load = loads ? s.clock.tiers.back().load.base() : 0;
+  s.absent = false;
+  s.cause = -1;
+  enter(s, gpu_use::readying, again ? r.spare_ready.base() : 0);
+}
+
+void go(operation_state& s) {
+  if (s.phase != gpu_use::after_end) {
+    s.cause = -1;
+    restore(s, {-1, cluster_part::row, 0, {}, false});  // its next trays may be anywhere
+    enter(s, gpu_use::waiting, -1);
+  }
+  vacate(s.machine);
+  for (std::uint64_t& e : s.replica_epoch) ++e;
+  count_replicas(s);
+  s.pending = 0;
+  s.absent = true;
 }
 
 void end_phase(operation_state& s) {
@@ -292,6 +321,7 @@ void end_phase(operation_state& s) {
 }
 
 void look_for_trays(operation_state& s) {
+  if (s.absent) return;
   if (s.phase == gpu_use::waiting) {
     place(s);
   } else if (s.setup->recovery.mode == recovery_mode::replica) {

@@ -8,6 +8,10 @@ namespace nvlsim {
 /// A number as an index.
 inline std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
+inline const component& component_of(const operation_state& s, std::int32_t c) {
+  return s.setup->failures.components[at(c)];
+}
+
 /// What hit the job.
 struct job_hit {
   std::int32_t component = -1;
@@ -17,6 +21,8 @@ struct job_hit {
   bool corrupted = false;  ///< what it computed since the last copy before the corruption is worthless
 };
 
+/// A job on a machine, before anything happened.
+operation_state begin_job(const operation_setup& s, machine_state machine);
 /// Accounts for the time until `now`.
 void account(operation_state& s, double now);
 /// A failure hit the job: it stops, or drops replicas.
@@ -27,6 +33,10 @@ void hit_whole_job(operation_state& s, const job_hit& h);
 void close_span(operation_state& s);
 /// A stop that the job prepares for, and that loses no work: it goes on from `phase` after `lasts`.
 void stop_planned(operation_state& s, gpu_use phase, double lasts);
+/// The job gets trays, ascending, on which it starts or goes on from what it saved.
+void come(operation_state& s, const std::vector<std::int32_t>& trays);
+/// The job leaves its trays: it is done, or goes back to its newest copy.
+void go(operation_state& s);
 /// The present phase is over.
 void end_phase(operation_state& s);
 /// Trays came back: a job that lacks hardware looks again.

@@ -1,6 +1,7 @@
 #include "nvlsim/operation/machine.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "operation/job_phases.hpp"
 
@@ -19,8 +20,7 @@ struct slot_range {
   std::int64_t first = 0, end = 0;
 };
 slot_range slots_of(const machine_state& m, std::int64_t job_rack) {
-  const std::int64_t first = job_rack * m.asked.per_rack;
-  return {first, std::min(m.asked.slots, first + m.asked.per_rack)};
+  return {m.first_slots[at(job_rack)], m.first_slots[at(job_rack + 1)]};
 }
 
 /// A spare tray of a rack that is up, or -1.
@@ -56,23 +56,71 @@ std::int64_t move_rack(machine_state& m, std::int64_t from) {
   return slots.end - slots.first;
 }
 
+/// Moves the unit of a slot to a rack that has as many trays for it, its own among them if they are up.
+std::int64_t move_unit(machine_state& m, std::int32_t slot) {
+  const std::int64_t first = slot / m.asked.unit * m.asked.unit,
+                     end = std::min(first + m.asked.unit, m.asked.slots);
+  for (std::int64_t rack = 0; rack < m.shape.racks; ++rack) {
+    std::vector<std::int64_t> found;
+    for (std::int64_t t = rack * m.shape.trays_per_rack; t < (rack + 1) * m.shape.trays_per_rack; ++t)
+      if (m.slot_of[at(t)] < 0 && is_up(m, t)) found.push_back(t);
+    if (static_cast<std::int64_t>(found.size()) < end - first) continue;
+    for (std::int64_t s = first; s < end; ++s) {
+      m.slot_of[at(m.tray_of[at(s)])] = -1;
+      put(m, static_cast<std::int32_t>(s), found[at(s - first)]);
+    }
+    return end - first;
+  }
+  return 0;
+}
+
 }  // namespace
 
-machine_state whole_machine(const cluster_shape& s, const tray_request& asked) {
+machine_state machine_without_job(const cluster_shape& s, const tray_request& asked) {
   machine_state m;
   m.shape = s;
   m.asked = asked;
   m.causes.resize(at(s.trays()));
   m.slot_of.assign(at(s.trays()), -1);
-  m.tray_of.resize(at(asked.slots));
+  m.tray_of.assign(at(asked.slots), -1);
   m.job_rack_on.assign(at(s.racks), -1);
-  for (std::int64_t slot = 0; slot < asked.slots; ++slot) {
-    const std::int64_t rack = slot / asked.per_rack;
-    put(m, static_cast<std::int32_t>(slot), rack * s.trays_per_rack + slot % asked.per_rack);
-    m.job_rack_on[at(rack)] = static_cast<std::int32_t>(rack);
+  for (std::int64_t r = 0; r < s.racks; ++r) m.free_racks.push_back(static_cast<std::int32_t>(r));
+  return m;
+}
+
+void occupy(machine_state& m, const std::vector<std::int32_t>& trays) {
+  m.first_slots.clear();
+  std::int32_t slot = 0;
+  for (const std::int32_t tray : trays) {
+    const auto rack = tray / m.shape.trays_per_rack;
+    if (m.job_rack_on[at(rack)] < 0) {
+      m.job_rack_on[at(rack)] = static_cast<std::int32_t>(m.first_slots.size());
+      m.first_slots.push_back(slot);
+    }
+    put(m, slot, tray);
+    if (!is_up(m, tray)) m.hurt.push_back(slot);
+    ++slot;
   }
-  for (std::int64_t r = 0; r < s.racks; ++r)
-    if (m.job_rack_on[at(r)] < 0) m.free_racks.push_back(static_cast<std::int32_t>(r));
+  m.first_slots.push_back(slot);
+  std::erase_if(m.free_racks, [&](std::int32_t r) { return m.job_rack_on[at(r)] >= 0; });
+}
+
+void vacate(machine_state& m) {
+  for (std::int32_t& tray : m.tray_of)
+    if (tray >= 0) m.slot_of[at(std::exchange(tray, -1))] = -1;
+  m.hurt.clear();
+  m.first_slots.clear();
+  m.job_rack_on.assign(at(m.shape.racks), -1);
+  m.free_racks.clear();
+  for (std::int64_t r = 0; r < m.shape.racks; ++r) m.free_racks.push_back(static_cast<std::int32_t>(r));
+}
+
+machine_state whole_machine(const cluster_shape& s, const tray_request& asked) {
+  machine_state m = machine_without_job(s, asked);
+  std::vector<std::int32_t> trays;
+  for (std::int64_t slot = 0; slot < asked.slots; ++slot)
+    trays.push_back(static_cast<std::int32_t>(slot / asked.per_rack * s.trays_per_rack + slot % asked.per_rack));
+  occupy(m, trays);
   return m;
 }
 
@@ -80,6 +128,7 @@ void break_trays(machine_state& m, const tray_range& r) {
   for (std::int64_t t = r.first; t < r.first + r.count; ++t) {
     if (m.causes[at(t)]++ > 0) continue;
     ++m.broken;
+    if (m.notes_flips) m.flips.push_back(static_cast<std::int32_t>(t));
     if (m.slot_of[at(t)] >= 0) m.hurt.push_back(m.slot_of[at(t)]);
   }
 }
@@ -89,6 +138,7 @@ void mend_trays(machine_state& m, const tray_range& r) {
   for (std::int64_t t = r.first; t < r.first + r.count; ++t) {
     if (--m.causes[at(t)] > 0) continue;
     --m.broken;
+    if (m.notes_flips) m.flips.push_back(static_cast<std::int32_t>(t));
     healed = healed || m.slot_of[at(t)] >= 0;
   }
   if (healed) std::erase_if(m.hurt, [&](std::int32_t slot) { return is_up(m, m.tray_of[at(slot)]); });
@@ -106,10 +156,11 @@ std::int64_t move_hurt(machine_state& m) {
       put(m, slot, spare);
       ++moved;
     } else {
-      moved += move_rack(m, rack);
+      moved += m.asked.unit > 0 ? move_unit(m, slot) : move_rack(m, rack);
     }
   }
   std::erase_if(m.hurt, [&](std::int32_t slot) { return is_up(m, m.tray_of[at(slot)]); });
+  m.moves += moved;
   return moved;
 }
 

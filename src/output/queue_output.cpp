@@ -30,6 +30,7 @@ std::string_view state_of(const batch_job& job, const job_attempt* last) {
       return "PREEMPTED";
     case attempt_end::node_failed:
     case attempt_end::maintenance:
+    case attempt_end::moved:
       break;
   }
   return "NODE_FAIL";

@@ -41,6 +41,19 @@ value timeline_value(const report_timeline& t) {
                           {"memory", list_of(t.memory, memory)},
                           {"latencies", list_of(t.latencies, latency)}}};
   if (!t.power.empty()) out.set("power", list_of(t.power, curve));
+  if (!t.over_seeds.empty()) out.set("over_seeds", list_of(t.over_seeds, curve));
+  if (t.cluster) {
+    const auto block = [](const cluster_picture::block& b) {
+      return value{value::array{std::int64_t{b.rack}, std::int64_t{b.tray}, std::int64_t{b.trays},
+                                std::int64_t{b.job}, b.begin_s, b.end_s - b.begin_s}};
+    };
+    value cluster{value::object{{"racks", t.cluster->racks}, {"trays_per_rack", t.cluster->trays_per_rack}}};
+    cluster.set("end_s", t.cluster->end_s);
+    cluster.set("jobs", list_of(t.cluster->jobs));
+    cluster.set("blocks", list_of(t.cluster->blocks, block));
+    cluster.set("left_out", t.cluster->left_out);
+    out.set("cluster", std::move(cluster));
+  }
   return out;
 }
 
@@ -116,6 +129,8 @@ report_timeline timeline_of(const run_record& run, std::size_t max_tracks, std::
   }
   out.memory = memory_over_time(run, 1500);
   out.power = run.power;
+  out.over_seeds = run.over_seeds;
+  out.cluster = run.stays;
   out.latencies = latencies_of(run);
   return out;
 }
@@ -141,6 +156,7 @@ std::string report_page(const report_contents& r) {
                                                                  {"@ELEMENTS_JS@", embedded::elements_js},
                                                                  {"@CHARTS_JS@", embedded::charts_js},
                                                                  {"@RUNS_JS@", embedded::runs_js},
+                                                                 {"@CLUSTERS_JS@", embedded::clusters_js},
                                                                  {"@PLANS_JS@", embedded::plans_js},
                                                                  {"@PAGE_JS@", embedded::page_js}};
   std::string out;

@@ -20,9 +20,13 @@ std::vector<cluster_job> read_cluster_jobs(config::reader& r, const config::docu
     for (const cluster_job& other : out)
       if (other.name == one.name) job.fail("name", fmt::format("two jobs are named \"{}\"", one.name));
     if (const auto start = job.find_quantity<seconds>("start")) one.start = *start;
+    one.queue = job.string_or("queue", "");
     one.alone = read_nested(job, doc, {one.name, {}}, read_alone, problems);
-    if (one.alone && !std::holds_alternative<training_workload>(one.alone->workload))
-      job.fail("workload", "a job of an operation is a training run");
+    const bool trains = one.alone && std::holds_alternative<training_workload>(one.alone->workload);
+    if (one.alone && !trains && !std::holds_alternative<inference_workload>(one.alone->workload))
+      job.fail("workload", "a job of an operation trains or serves");
+    if (trains) job.belongs("replicas", "a job that serves; those of a training job follow from its layout");
+    one.replicas = job.integer_or("replicas", 1, {1, 1'000'000});
     job.done();
     out.push_back(std::move(one));
   }
@@ -43,7 +47,8 @@ operation_case read_operation(config::reader& r, const config::document& doc, co
   else
     for (const char* key : {"profile", "failures", "checkpoint", "recovery", "maintenance"})
       w.belongs(key, "a scenario with \"jobs\"");
-  if (std::optional<config::reader> q = w.find_child("queue")) o.queue = read_queue(*q, doc, p, problems);
+  if (std::optional<config::reader> q = w.find_child("queue"))
+    o.queue = read_queue(*q, {doc, p, r.has("jobs")}, problems);
   operation_case out;
   const std::shared_ptr<fleet_case> fleet = read_fleet(w, doc, p, read_alone, problems);
   if (fleet) fleet->cluster.duration_s = o.duration.base();
@@ -51,9 +56,6 @@ operation_case read_operation(config::reader& r, const config::document& doc, co
   w.done();
   out.cluster = std::make_shared<const operation_workload>(o);
   if (r.has("jobs")) out.jobs = read_cluster_jobs(r, doc, read_alone, problems);
-  if (out.jobs.size() > 1)
-    r.fail("jobs",
-           "one training job at a time is followed through failures; give the others in scenarios of their own");
   return out;
 }
 
@@ -63,6 +65,8 @@ value write_operation(const operation_case& c) {
     value one = write_workload(*j.alone);
     one.set("name", j.name);
     one.set("start", j.start.base());
+    if (!j.queue.empty()) one.set("queue", j.queue);
+    if (j.replicas != 1) one.set("replicas", j.replicas);
     jobs.items()->push_back(std::move(one));
   }
   value out{value::object{{"duration", c.cluster->duration.base()}, {"seeds", c.cluster->seeds}}};

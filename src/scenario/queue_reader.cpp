@@ -196,10 +196,15 @@ failure_rates read_rates(reader& queue) {
 
 }  // namespace
 
-cluster_queue read_queue(config::reader& r, const config::document& doc, const platform& p,
-                         diagnostics& problems) {
+cluster_queue read_queue(config::reader& r, const queue_place& of, diagnostics& problems) {
+  const platform& p = of.hardware;
   cluster_queue q;
-  read_jobs(r, doc, q, problems);
+  q.beside_jobs = of.beside_jobs;
+  if (r.has("jobs") || !of.beside_jobs) read_jobs(r, of.doc, q, problems);
+  if (of.beside_jobs) {  // one cluster, which breaks and is maintained for all
+    r.belongs("failures", "a queue without \"jobs\" beside it; give /workload/failures");
+    r.belongs("maintenance", "a queue without \"jobs\" beside it; give /workload/maintenance");
+  }
   q.policy = read_policy(r);
   q.placement = read_rules_of_placement(r, p);
   q.failures = read_rates(r);
@@ -295,9 +300,10 @@ value write_queue(const cluster_queue& q) {
                                 {"whole_nodes", q.placement.whole_nodes}}};
   placement.set("segments", std::move(segments));
   value out{value::object{}};
-  out.set("jobs", std::move(jobs));
+  if (q.generator || q.jobs) out.set("jobs", std::move(jobs));
   out.set("policy", write_policy(q.policy));
   out.set("placement", std::move(placement));
+  if (q.beside_jobs) return out;
   out.set("failures", value::object{{"node_mtbf", q.failures.node_mtbf.base()},
                                     {"node_repair", q.failures.node_repair.base()},
                                     {"rack_mtbf", q.failures.rack_mtbf.base()},

@@ -7,8 +7,14 @@
 
 namespace nvlsim {
 
-/// Reads `/workload/queue` of a document on platform `p`. The path of a file is relative to the scenario.
-cluster_queue read_queue(config::reader& r, const config::document& doc, const platform& p, diagnostics& problems);
+/// Where a queue stands.
+struct queue_place {
+  const config::document& doc;  ///< the path of a file is relative to it
+  const platform& hardware;
+  bool beside_jobs = false;  ///< the scenario has jobs that are simulated themselves
+};
+/// Reads `/workload/queue`.
+cluster_queue read_queue(config::reader& r, const queue_place& of, diagnostics& problems);
 value write_queue(const cluster_queue& q);
 
 }  // namespace nvlsim

@@ -8,6 +8,7 @@
 #include <random>
 #include <tuple>
 
+#include "nvlsim/scheduling/cluster_world.hpp"
 #include "nvlsim/units/random.hpp"
 #include "scheduling/cluster_state.hpp"
 #include "scheduling/planner.hpp"
@@ -40,11 +41,11 @@ struct event {
   bool operator>(const event& other) const { return key() > other.key(); }
 };
 
-class cluster_queue_run {
+class cluster_queue_run final : public queue_control {
  public:
-  cluster_queue_run(const job_list& jobs, const queue_setting& set)
-      : jobs_(jobs.jobs), set_(set), state_(set.cluster), order_(jobs, set), remaining_(jobs_.size()),
-        failures_(set.seed) {
+  cluster_queue_run(const job_list& jobs, const queue_setting& set, cluster_world* world)
+      : jobs_(jobs.jobs), set_(set), world_(world), state_(set.cluster), order_(jobs, set),
+        remaining_(jobs_.size()), failures_(set.seed) {
     running_.attempt_of.assign(jobs_.size(), -1);
     rules_.reserve(jobs.queues.size());
     for (const std::string& name : jobs.queues) rules_.push_back(rules_of(name, set.policy));
@@ -57,16 +58,44 @@ class cluster_queue_run {
   queue_schedule run() {
     begin();
     const double stop = set_.duration.base() > 0 ? set_.duration.base() : never;
-    while (!events_.empty() && (stop < never || left_ > 0)) {
+    while (stop < never || left_ > 0) {
+      const double own = events_.empty() ? never : events_.top().at, others = world_ ? world_->next() : never;
+      if (std::min(own, others) > stop || std::min(own, others) == never) break;
+      advance(std::min(own, others));
+      if (others <= own) {
+        world_->happen(*this);
+        requeue_evicted();
+        ask_for_look();
+        continue;
+      }
       const event e = events_.top();
-      if (e.at > stop) break;
       events_.pop();
-      advance(e.at);
       handle(e);
     }
     if (stop < never) advance(stop);
     finish();
     return std::move(out_);
+  }
+
+  void take_down(int node) override { lose(node, attempt_end::node_failed); }
+  void bring_up(int node) override { state_.bring_up(node); }
+  void finish(int job) override { leave(job, attempt_end::finished); }
+  void move(int job, std::vector<int> nodes) override {
+    job_attempt& a = out_.attempts[index(running_.attempt_of[index(job)])];
+    const job_demand& d = demands_[index(job)];
+    a.how = attempt_end::moved;
+    a.end_s = now_;
+    state_.release(job, d.gpus_each, a.nodes);
+    running_.by_limit.erase({a.start_s + limit(job), job});
+    sit(job, std::move(nodes));
+  }
+  bool clear_for(int job, int node) override {
+    const std::vector<int> holders(state_.jobs_on(node).begin(), state_.jobs_on(node).end());
+    const auto gives_way = [&](int other) { return other != job && is_weaker(other, job); };
+    if (!set_.policy.preempt || holders.empty() || !std::all_of(holders.begin(), holders.end(), gives_way))
+      return false;
+    for (const int other : holders) ++out_.preemptions, leave(other, attempt_end::preempted);
+    return true;
   }
 
  private:
@@ -251,14 +280,24 @@ class cluster_queue_run {
   void enter(int job, std::vector<int> nodes) {
     const job_demand& d = demands_[index(job)];
     const int attempt = static_cast<int>(out_.attempts.size());
-    state_.hold(job, d.gpus_each, nodes);
-    out_.attempts.push_back({job, now_, now_, attempt_end::still_running, d.gpus_each, std::move(nodes)});
-    running_.attempt_of[index(job)] = attempt;
-    running_.by_limit.insert({now_ + limit(job), job});
     held_by_queue_[index(jobs_[index(job)].queue)] += d.gpus();
     order_.hold(job, d.gpus(), now_);
-    add(now_ + std::min(remaining_[index(job)], limit(job)), event_kind::job_end, job, attempt);
+    if (!is_steered(job))
+      add(now_ + std::min(remaining_[index(job)], limit(job)), event_kind::job_end, job, attempt);
+    sit(job, std::move(nodes));
+    if (world_) world_->hold(job, now_, out_.attempts.back().nodes);
   }
+
+  /// Begins a stay on nodes.
+  void sit(int job, std::vector<int> nodes) {
+    const job_demand& d = demands_[index(job)];
+    state_.hold(job, d.gpus_each, nodes);
+    running_.attempt_of[index(job)] = static_cast<int>(out_.attempts.size());
+    out_.attempts.push_back({job, now_, now_, attempt_end::still_running, d.gpus_each, std::move(nodes)});
+    running_.by_limit.insert({now_ + limit(job), job});
+  }
+
+  bool is_steered(int job) const { return world_ && world_->steers(job); }
 
   void leave(int job, attempt_end how) {
     const job_demand& d = demands_[index(job)];
@@ -269,6 +308,7 @@ class cluster_queue_run {
     running_.by_limit.erase({a.start_s + limit(job), job});
     held_by_queue_[index(jobs_[index(job)].queue)] -= d.gpus();
     order_.hold(job, -d.gpus(), now_);
+    if (world_) world_->release(job, now_, a.nodes, how);
     account(job, a);
   }
 
@@ -276,6 +316,11 @@ class cluster_queue_run {
     const double stay = a.end_s - a.start_s, asked = jobs_[index(job)].gpus;
     out_.time.surplus += stay * (static_cast<double>(demands_[index(job)].gpus()) - asked);
     const bool done = a.how == attempt_end::finished || a.how == attempt_end::time_limit;
+    if (is_steered(job)) {  // the world knows what its time went to
+      if (done) --left_;
+      else if (a.how != attempt_end::still_running) ++out_.requeues, evicted_.push_back(job);
+      return;
+    }
     if (done || a.how == attempt_end::still_running) {
       out_.time.useful += stay * asked;
       left_ -= done;
@@ -291,14 +336,19 @@ class cluster_queue_run {
     else --left_;
   }
 
+  /// Whether a running job gives way to another.
+  bool is_weaker(int other, int job) const {
+    const double since = out_.attempts[index(running_.attempt_of[index(other)])].start_s;
+    return rules(other).preemptible && rules(other).tier < rules(job).tier &&
+           now_ - since >= set_.policy.preempt_after.base();
+  }
+
   /// Evicts jobs of lower tiers, the youngest of the lowest first, if that makes room.
   bool preempt_for(int job) {
     std::vector<std::tuple<int, double, int>> victims;
     for (const auto& [at, other] : running_.by_limit) {
       const double since = out_.attempts[index(running_.attempt_of[index(other)])].start_s;
-      const bool weaker = rules(other).preemptible && rules(other).tier < rules(job).tier;
-      if (weaker && now_ - since >= set_.policy.preempt_after.base())
-        victims.emplace_back(rules(other).tier, -since, other);
+      if (is_weaker(other, job)) victims.emplace_back(rules(other).tier, -since, other);
     }
     std::sort(victims.begin(), victims.end());
     std::vector<std::int16_t> room(state_.free().begin(), state_.free().end());
@@ -309,7 +359,8 @@ class cluster_queue_run {
     std::int64_t freed = state_.idle_gpus();
     for (std::size_t v = 0; v < victims.size(); ++v) {
       const job_attempt& a = out_.attempts[index(running_.attempt_of[index(std::get<2>(victims[v]))])];
-      for (const int n : a.nodes) room[index(n)] = static_cast<std::int16_t>(room[index(n)] + a.gpus_each);
+      for (const int n : a.nodes)
+        if (!state_.down(n)) room[index(n)] = static_cast<std::int16_t>(room[index(n)] + a.gpus_each);
       freed += a.gpus_each * static_cast<std::int64_t>(a.nodes.size());
       if (freed < d.gpus()) continue;
       std::vector<int> nodes = place_job(set_.cluster, set_.placement.kind, d, room);
@@ -333,7 +384,8 @@ class cluster_queue_run {
   /// Takes a node down, and the jobs on it.
   void lose(int node, attempt_end how) {
     const std::vector<int> jobs(state_.jobs_on(node).begin(), state_.jobs_on(node).end());
-    for (const int j : jobs) leave(j, how);
+    for (const int j : jobs)
+      if (!is_steered(j)) leave(j, how);
     state_.take_down(node);
   }
 
@@ -405,6 +457,7 @@ class cluster_queue_run {
 
   const std::vector<batch_job>& jobs_;
   const queue_setting& set_;
+  cluster_world* world_;  ///< null: nodes fail at the setting's rates, and the queue plays all jobs
   cluster_state state_;
   job_order order_;
   std::vector<queue_rules> rules_;   ///< by queue
@@ -423,7 +476,11 @@ class cluster_queue_run {
 }  // namespace
 
 queue_schedule schedule_jobs(const job_list& jobs, const queue_setting& setting) {
-  return cluster_queue_run(jobs, setting).run();
+  return cluster_queue_run(jobs, setting, nullptr).run();
+}
+
+queue_schedule schedule_jobs(const job_list& jobs, const queue_setting& setting, cluster_world& world) {
+  return cluster_queue_run(jobs, setting, &world).run();
 }
 
 }  // namespace nvlsim

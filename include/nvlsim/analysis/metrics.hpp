@@ -49,7 +49,9 @@ std::string_view name(better b);
 enum class metric_needs {
   nothing,
   token_budget,  ///< a training run with a number of tokens
-  training_job,  ///< an operation with a job that trains
+  training_job,  ///< an operation with jobs that train
+  lone_job,      ///< an operation with one job that trains, which has the cluster
+  services,      ///< an operation whose jobs share the cluster, some of which serve
   queue,         ///< an operation with queued jobs
   fleet,         ///< an operation with serving replicas
   facility       ///< a site with power, cooling, a grid or money

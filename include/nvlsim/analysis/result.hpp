@@ -41,6 +41,20 @@ struct time_curve {
   std::vector<std::pair<double, double>> points;  ///< seconds, value; straight lines between
 };
 
+/// Who held which trays of a cluster, for pictures.
+struct cluster_picture {
+  /// A job's stay on neighbouring trays of a rack.
+  struct block {
+    std::int32_t rack = 0, tray = 0, trays = 0, job = 0;
+    double begin_s = 0, end_s = 0;
+  };
+  std::int64_t racks = 0, trays_per_rack = 0;
+  double end_s = 0;
+  std::vector<std::string> jobs;  ///< names
+  std::vector<block> blocks;      ///< the longest; in order of their starts
+  std::int64_t left_out = 0;      ///< shorter ones
+};
+
 /// A result and the data needed for traces and explanations.
 struct run_record {
   result outcome;
@@ -57,6 +71,8 @@ struct run_record {
   std::optional<std::pair<double, double>> counted;  ///< of an inference run: when requests end that count
   std::optional<std::pair<double, double>> counted_arrivals;  ///< when they come
   std::vector<time_curve> power;            ///< of a step at its site, in watts, if the scenario describes one
+  std::optional<cluster_picture> stays;     ///< of an operation's jobs
+  std::vector<time_curve> over_seeds;       ///< of an operation: value of a metric, share of seeds below it
   std::vector<std::string> constants_read;  ///< sorted pointers; filled for explained runs
 };
 

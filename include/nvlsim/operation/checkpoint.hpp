@@ -32,6 +32,7 @@ struct save_tier {
 
 struct save_policy {
   bytes state;                      ///< of the whole job: weights and optimizer
+  bool unchanged = false;           ///< nothing is saved and no work lost: a service, which only loads weights
   constant<bandwidth> to_host;      ///< of one GPU, for the copy that precedes an asynchronous save
   constant<seconds> pause;          ///< that a save stops the job for beside copying: barriers, metadata
   std::optional<seconds> interval;  ///< of work between two saves; absent: the best by Daly's exact form

@@ -12,6 +12,7 @@ namespace nvlsim {
 struct tray_request {
   std::int64_t slots = 0;
   std::int64_t per_rack = 0;
+  std::int64_t unit = 0;  ///< slots, from the first on, that share a rack and move alone; 0: all of a rack do
 };
 
 /// Which tray each slot of the job is on. A tray without a slot is spare. Counts are kept, so that a change costs
@@ -22,14 +23,25 @@ struct machine_state {
   std::vector<std::uint16_t> causes;      ///< by tray: how many repairs it waits for; 0: up
   std::vector<std::int32_t> slot_of;      ///< by tray; -1: spare
   std::vector<std::int32_t> tray_of;      ///< by slot
+  std::vector<std::int32_t> first_slots;  ///< of each of the job's racks, and the number of slots
   std::vector<std::int32_t> job_rack_on;  ///< by rack: which of the job's racks is on it; -1: none
   std::vector<std::int32_t> hurt;         ///< slots whose tray is broken, in the order in which they broke
   std::vector<std::int32_t> free_racks;   ///< racks without a part of the job
   std::int64_t broken = 0;                ///< trays
+  std::int64_t moves = 0;                 ///< of slots, so far
+  bool notes_flips = false;               ///< keeps `flips`
+  std::vector<std::int32_t> flips;        ///< trays that broke or came back, for who takes them out
 };
 
 /// All trays up; the job fills racks in order, and the first trays of each.
 machine_state whole_machine(const cluster_shape& s, const tray_request& asked);
+/// All trays up, and none of them the job's.
+machine_state machine_without_job(const cluster_shape& s, const tray_request& asked);
+
+/// Puts the job's slots on trays, ascending, as many as it asks for; those of one rack move together.
+void occupy(machine_state& m, const std::vector<std::int32_t>& trays);
+/// The job leaves its trays.
+void vacate(machine_state& m);
 
 /// Adds a cause to each of the trays, or takes one away. Slots enter or leave `hurt`.
 void break_trays(machine_state& m, const tray_range& r);

@@ -69,7 +69,8 @@ enum class operation_event_kind {
   slow_over,
   corruption_found,
   rejoin,
-  maintenance
+  maintenance,
+  trays_free
 };
 
 /// Something that is to happen.
@@ -103,7 +104,8 @@ struct operation_outcome {
   std::array<double, gpu_use_names.size()>
       gpu_seconds{};          ///< of all GPUs of the cluster; their sum is all there is
   double progress = 0;        ///< useful work, seconds at full speed
-  double wall = 0;            ///< from the start to the end of the job or of the run
+  double began = 0;           ///< first start
+  double wall = 0;            ///< from there to the end of the job or of the run
   std::int64_t stops = 0;     ///< failures that stopped the job
   std::int64_t failures = 0;  ///< of all components
   std::int64_t saves = 0;
@@ -122,6 +124,8 @@ struct operation_state {
   machine_state machine;
   work_clock clock;
   double now = 0;
+  bool alone = true;                ///< the cluster is this job's: its spares and repairs count here
+  bool absent = false;              ///< without trays: not started, or evicted
   gpu_use phase = gpu_use::useful;  ///< `useful`: it runs
   double phase_begin = 0;
   std::uint64_t epoch = 0;

@@ -1,6 +1,7 @@
 // Reports: self-contained HTML pages.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,7 +27,9 @@ struct report_timeline {
   std::vector<std::string> names;
   std::vector<track> tracks;
   std::vector<memory_curve> memory;
-  std::vector<time_curve> power;  ///< at the site
+  std::vector<time_curve> power;           ///< at the site
+  std::vector<time_curve> over_seeds;      ///< of an operation
+  std::optional<cluster_picture> cluster;  ///< the same, of jobs that share it
   /// Cumulative latency distribution of a serving run: up to 100 pairs of value and fraction of requests not
   /// slower.
   struct latency_curve {

@@ -23,6 +23,8 @@ struct cluster_job {
   /// Physical racks, in the order in which its placement fills them. Empty: its placement lists GPUs.
   std::vector<std::int64_t> racks;
   std::int64_t first_gpu = 0;  ///< in each rack
+  std::string queue;           ///< of an operation's job: whose rules it has; "": none
+  std::int64_t replicas = 1;   ///< of an operation's service
 };
 
 /// How traffic of others is spread. `incast`: `senders` flows into each GPU. `permutation`: each GPU sends to

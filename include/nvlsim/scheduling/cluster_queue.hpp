@@ -13,7 +13,8 @@
 namespace nvlsim {
 
 struct cluster_queue {
-  std::string file;  ///< of jobs, as the scenario names it; "": they are generated
+  bool beside_jobs = false;  ///< training jobs and services share the cluster; then jobs of its own are optional
+  std::string file;          ///< of jobs, as the scenario names it; "": they are generated
   job_file_options file_options;
   std::optional<job_generator> generator;
   std::shared_ptr<const job_list> jobs;  ///< of the file; null if they are generated, with the run's seed

@@ -21,7 +21,7 @@ struct queue_setting {
 };
 
 /// Why a job left its nodes.
-enum class attempt_end { finished, time_limit, preempted, node_failed, maintenance, still_running };
+enum class attempt_end { finished, time_limit, preempted, node_failed, maintenance, still_running, moved };
 
 /// A job's stay on nodes.
 struct job_attempt {

@@ -175,8 +175,9 @@ function timeline(t) {
     }
     g.textAlign = "left";
   }
-  const kind_of_slice = n => n.split(/[ (]/)[0];
-  const hues = {forward: "--c0", backward: "--c2", optimizer: "--c4", host: "--c5", send: "--c3", gradient: "--c1", parameter: "--c6", decode: "--c0", prefill: "--c1", mixed: "--c2"};
+  const kind_of_slice = n => n.split(/[ (:]/)[0];
+  const hues = {forward: "--c0", backward: "--c2", optimizer: "--c4", host: "--c5", send: "--c3", gradient: "--c1", parameter: "--c6", decode: "--c0", prefill: "--c1", mixed: "--c2",
+    steps: "--c2", serving: "--c0", detecting: "--c5", deciding: "--c5", loading: "--c1", initialising: "--c6", first_step: "--c4", waiting: "--c8", readying: "--c3"};
   const hue = n => hues[kind_of_slice(n)] || "--c7", resolve = n => css(hue(n));
   const legend_of_slices = element("div", {class: "legend"}, ...[...new Map(t.names.map(n => [kind_of_slice(n), hue(n)]))].map(([kind, c]) => {
     const swatch = element("i");

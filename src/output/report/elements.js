@@ -19,7 +19,7 @@ function scaled(x, unit) {
   const [scale, prefix] = prefixes.find(([s]) => Math.abs(x) >= s) || prefixes[prefixes.length - 1];
   return digits(x / scale) + " " + prefix + unit;
 }
-const duration = x => Math.abs(x) >= 120 ? digits(x / 60) + " min" : scaled(x, "s");
+const duration = x => Math.abs(x) >= 2 * 86400 ? digits(x / 86400) + " d" : Math.abs(x) >= 3 * 3600 ? digits(x / 3600) + " h" : Math.abs(x) >= 120 ? digits(x / 60) + " min" : scaled(x, "s");
 function show(key, x) {
   if (x === null || x === undefined) return "–";
   if (/(fraction|^mfu)$/.test(key)) return digits(100 * x) + " %";

@@ -16,12 +16,14 @@ for (const g of all_groups) {
 if (all_groups.length) section("Comparison", "comparison", "Changes are relative to the first column. The small numbers are bands: nine of ten published values of similar runs are inside.");
 for (const g of all_groups) page.append(element("h3", {}, g.title), comparison(g));
 
-if (all_groups.length) section("Where the time goes", "breakdown", `Of the mean GPU, by ${explained.size ? "limiting resource" : "kind of work"}; hover over a part to see its share.`);
+if (results.some(r => explained.has(r.name) && kind_of(r) !== "operation" || r.breakdown?.mean_over_gpus)) section("Where the time goes", "breakdown", `Of the mean GPU, by ${explained.size ? "limiting resource" : "kind of work"}; hover over a part to see its share.`);
 for (const g of all_groups) {
   const rows = g.results.map(r => ({name: label(r, g), parts: [...causes(r, g)].sort((a, b) => (order[a[0]] ?? 9) - (order[b[0]] ?? 9))})).filter(r => r.parts.length);
   if (!rows.length) continue;
   page.append(element("h3", {}, g.title), legend([...new Set(rows.flatMap(r => r.parts.map(p => p[0])))]), bars(rows, "x_s"));
 }
+
+cluster_sections();
 
 const staged = results.map(r => [r, (explained.get(r.name)?.trees || []).filter(t => t.title === "by stage")]).filter(([, trees]) => trees.length);
 if (staged.length) {
@@ -37,7 +39,7 @@ if (drawn.size) {
   for (const t of drawn.values()) page.append(element("h3", {}, t.scenario), timeline(t));
 }
 
-if (all_groups.length) section("Memory", "memory", "Of the fullest GPU.");
+if (results.some(r => r.memory?.items?.length) || [...drawn.values()].some(t => t.memory?.length)) section("Memory", "memory", "Of the fullest GPU.");
 for (const g of all_groups) {
   const rows = g.results.filter(r => r.memory?.items?.length).map(r => ({name: label(r, g), parts: r.memory.items.map(i => [i.name, i.bytes, i.reason])}));
   if (!rows.length) continue;

@@ -4,7 +4,8 @@ const explained = new Map((data.explanations || []).map(e => [e.scenario, e]));
 const drawn = new Map((data.timelines || []).map(t => [t.scenario, t]));
 const gpu_of = r => r.inputs?.platform?.gpu?.name || "";
 const kind_of = r => r.inputs?.scenario?.workload?.kind || "collective";
-const main_metric = r => ({training: "step_time_s", inference: "output_tokens_per_s", collective: "time_s"})[kind_of(r)];
+const main_metric = r => ({training: "step_time_s", inference: "output_tokens_per_s", collective: "time_s",
+  operation: ["goodput_fraction", "queue_utilisation_fraction", "fleet_availability_fraction"].find(k => r.metrics?.[k] != null)})[kind_of(r)];
 const less_is_better = key => /(_s|_J|_usd|bubble_fraction|preemptions|recomputed_tokens)$/.test(key) && !/per_s$/.test(key);
 const neutral = key => /^(memory|kv|power|gpus|mfu)/.test(key);
 const statistic = (v, s) => v && typeof v === "object" ? v[s] : v;
@@ -33,7 +34,7 @@ function groups() {
   }
   return out.map(g => {
     const [first] = g.results, m = first.inputs?.scenario?.model;
-    if (g.names.size === 1) return {title: gpu_of(first) ? first.name.split(gpu_of(first)).join("*").replace(/[-_]?\*/g, "") : first.name, results: g.results};
+    if (g.names.size === 1) return {title: gpu_of(first) ? first.name.split(gpu_of(first)).join("*").replace(/[-_]?\*/g, "").replace(/^-/, "") : first.name, results: g.results};
     return {title: [m, kind_of(first), first.metrics?.gpus ? `on ${first.metrics.gpus} GPUs` : ""].filter(Boolean).join(" "), results: g.results};
   });
 }

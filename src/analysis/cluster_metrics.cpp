@@ -1,0 +1,294 @@
+#include "nvlsim/analysis/cluster_metrics.hpp"
+
+#include <algorithm>
+#include <functional>
+
+#include "nvlsim/units/statistics.hpp"
+
+namespace nvlsim {
+namespace {
+
+double used(const operation_outcome& o, gpu_use u) { return o.gpu_seconds[static_cast<std::size_t>(u)]; }
+
+std::int64_t gpus_of(const cluster_member& m) { return m.life.asked.slots * m.life.cluster.gpus_per_tray; }
+
+double all_gpu_seconds(const cluster_study& s) {
+  return static_cast<double>(s.setup.shape.gpus()) * s.setup.queue.duration.base();
+}
+
+double mean_over_runs(const cluster_study& s, const std::function<double(const cluster_seed&)>& f) {
+  double sum = 0;
+  for (const cluster_seed& r : s.runs) sum += f(r);
+  return sum / static_cast<double>(s.runs.size());
+}
+
+/// Sum of a number over the members that serve, or over those that train.
+double sum_of(const cluster_study& s, const cluster_seed& r, bool services,
+              const std::function<double(std::size_t, const operation_outcome&)>& f) {
+  double sum = 0;
+  for (std::size_t m = 0; m < r.members.size(); ++m)
+    if (s.setup.members[m].service == services) sum += f(m, r.members[m]);
+  return sum;
+}
+
+/// Useful time of training jobs or services over their wall time, by GPUs.
+double useful_share(const cluster_study& s, const cluster_seed& r, bool services) {
+  const auto weighed = [&](double operation_outcome::*what) {
+    return sum_of(s, r, services, [&](std::size_t m, const operation_outcome& o) {
+      return o.*what * static_cast<double>(gpus_of(s.setup.members[m]));
+    });
+  };
+  const double wall = weighed(&operation_outcome::wall);
+  return wall > 0 ? weighed(&operation_outcome::progress) / wall : 0;
+}
+
+bool any(const cluster_study& s, bool services) {
+  return std::any_of(s.setup.members.begin(), s.setup.members.end(),
+                     [&](const cluster_member& m) { return m.service == services; });
+}
+
+double of_all(const cluster_seed& r, gpu_use u) {
+  double sum = 0;
+  for (const operation_outcome& o : r.members) sum += used(o, u);
+  return sum;
+}
+
+double goodput(const cluster_study& s, const cluster_seed& r) {
+  return (of_all(r, gpu_use::useful) + r.queue.time.useful) / all_gpu_seconds(s);
+}
+
+double tokens(const cluster_study& s, const cluster_seed& r) {
+  return sum_of(s, r, false, [&](std::size_t m, const operation_outcome& o) {
+    return o.progress / s.setup.members[m].life.step_time.base() * s.tokens_per_step[m];
+  });
+}
+
+double stops(const cluster_study& s, const cluster_seed& r) {
+  return sum_of(s, r, false, [](std::size_t, const operation_outcome& o) { return static_cast<double>(o.stops); });
+}
+
+value time_of_cluster(const cluster_study& s) {
+  value out{value::array{}};
+  const auto add = [&](std::string_view name, const std::function<double(const cluster_seed&)>& f) {
+    const double mean = mean_over_runs(s, f);
+    if (!(mean > 0)) return;
+    out.items()->push_back(
+        value::object{{"name", name}, {"gpu_hours", mean / 3600}, {"share", mean / all_gpu_seconds(s)}});
+  };
+  const auto useful = [&](bool services) {
+    return [&s, services](const cluster_seed& r) {
+      return sum_of(s, r, services,
+                    [](std::size_t, const operation_outcome& o) { return used(o, gpu_use::useful); });
+    };
+  };
+  add("training", useful(false));
+  add("serving", useful(true));
+  add("batch", [](const cluster_seed& r) { return r.queue.time.useful; });
+  add("redone", [](const cluster_seed& r) { return of_all(r, gpu_use::redone) + r.queue.time.redone; });
+  for (std::size_t u = static_cast<std::size_t>(gpu_use::slow); u < gpu_use_names.size(); ++u) {
+    const auto use = static_cast<gpu_use>(u);
+    if (use == gpu_use::repair) {
+      add("repair", [](const cluster_seed& r) { return of_all(r, gpu_use::repair) + r.queue.time.down; });
+    } else {
+      add(gpu_use_names[u], [use](const cluster_seed& r) { return of_all(r, use); });
+    }
+  }
+  add("not_asked_for", [](const cluster_seed& r) { return r.queue.time.surplus; });
+  add("idle", [](const cluster_seed& r) { return r.queue.time.idle; });
+  return out;
+}
+
+value of_job(const cluster_study& s, std::size_t m) {
+  const cluster_member& job = s.setup.members[m];
+  const auto mean = [&](const std::function<double(const operation_outcome&)>& f) {
+    return mean_over_runs(s, [&](const cluster_seed& r) { return f(r.members[m]); });
+  };
+  std::vector<double> waits, turnarounds;
+  for (const cluster_seed& r : s.runs) {
+    if (r.waits[m] >= 0) waits.push_back(r.waits[m]);
+    if (r.members[m].finished) turnarounds.push_back(*r.members[m].finished - job.start.base());
+  }
+  const auto mean_or_null = [](const std::vector<double>& v) {
+    double sum = 0;
+    for (const double x : v) sum += x;
+    return v.empty() ? value{} : value{sum / static_cast<double>(v.size())};
+  };
+  const double hours = static_cast<double>(gpus_of(job)) / 3600;
+  value out{value::object{{"name", job.name}, {"kind", job.service ? "serving" : "training"}}};
+  if (!job.queue.empty()) out.set("queue", job.queue);
+  out.set("gpus", gpus_of(job));
+  out.set("queue_time_s", mean_or_null(waits));
+  out.set("useful_share", mean([](const auto& o) { return o.useful_share(); }));
+  out.set("interruptions", mean([](const auto& o) { return static_cast<double>(o.stops); }));
+  out.set("evictions",
+          mean_over_runs(s, [&](const cluster_seed& r) { return static_cast<double>(r.evictions[m]); }));
+  out.set("useful_gpu_hours", mean([](const auto& o) { return used(o, gpu_use::useful); }) / 3600);
+  out.set("redone_gpu_hours", mean([](const auto& o) { return used(o, gpu_use::redone); }) / 3600);
+  out.set("away_gpu_hours", mean([&](const auto& o) {  // from the first start to the end, without trays
+            double held = 0;
+            for (const double x : o.gpu_seconds) held += x;
+            const double away = o.wall * hours - held / 3600;
+            return away > 1e-9 * o.wall * hours ? away : 0;
+          }));
+  if (job.service) return out;
+  out.set("tokens_per_s", mean([&](const auto& o) {
+            return o.wall > 0 ? o.progress / o.wall / job.life.step_time.base() * s.tokens_per_step[m] : 0;
+          }));
+  if (!job.life.work) return out;
+  out.set("finished_share", static_cast<double>(turnarounds.size()) / static_cast<double>(s.runs.size()));
+  out.set("time_to_train_s", mean_or_null(turnarounds));
+  const value turnaround = mean_or_null(turnarounds);
+  out.set("slowdown", turnaround.number() ? value{*turnaround.number() / job.life.work->base()} : value{});
+  return out;
+}
+
+value components_of(const cluster_study& s) {
+  value out{value::array{}};
+  for (std::size_t c = 0; c < s.setup.failures.components.size(); ++c) {
+    const component& k = s.setup.failures.components[c];
+    const auto of_members = [&](auto member) {
+      return mean_over_runs(s, [&](const cluster_seed& r) {
+        double sum = 0;
+        for (const operation_outcome& o : r.members) sum += static_cast<double>(o.tolls[c].*member);
+        return sum;
+      });
+    };
+    const double lost = of_members(&component_toll::lost_gpu_seconds);
+    value one{value::object{{"name", k.name}, {"lost_gpu_hours", lost / 3600}}};
+    one.set("lost_share", lost / all_gpu_seconds(s));
+    one.set("failures", mean_over_runs(s, [&](const cluster_seed& r) {
+              return static_cast<double>(r.cluster.tolls[c].failures);
+            }));
+    one.set("interruptions", of_members(&component_toll::stops));
+    one.set("mtbf_s", k.mtbf.base());
+    out.items()->push_back(std::move(one));
+  }
+  return out;
+}
+
+using seed_number = std::pair<const char*, std::function<double(const cluster_seed&)>>;
+
+/// The metrics whose values over the seeds are shown.
+std::vector<seed_number> shown(const cluster_study& s) {
+  std::vector<seed_number> out;
+  if (any(s, false)) {
+    out.emplace_back("ettr_fraction", [&](const cluster_seed& r) { return useful_share(s, r, false); });
+    out.emplace_back("goodput_fraction", [&](const cluster_seed& r) { return goodput(s, r); });
+    out.emplace_back("interruptions", [&](const cluster_seed& r) { return stops(s, r); });
+  }
+  if (any(s, true))
+    out.emplace_back("serving_availability_fraction",
+                     [&](const cluster_seed& r) { return useful_share(s, r, true); });
+  return out;
+}
+
+template <class Seeds, class Number>
+time_curve cumulative(const char* name, const Seeds& seeds, const Number& f) {
+  std::vector<double> values;
+  for (const auto& r : seeds) values.push_back(f(r));
+  std::sort(values.begin(), values.end());
+  time_curve out{name, {}};
+  for (std::size_t i = 0; i < values.size(); ++i)
+    out.points.emplace_back(values[i], static_cast<double>(i + 1) / static_cast<double>(values.size()));
+  return out;
+}
+
+/// Fewer seeds make no band.
+constexpr std::size_t seeds_for_bands = 10;
+/// More blocks than this no screen shows.
+constexpr std::size_t most_blocks = 12'000;
+
+}  // namespace
+
+std::optional<training_tally> tally_of(const cluster_study& s) {
+  if (!any(s, false)) return std::nullopt;
+  const auto mean = [&](const std::function<double(const cluster_seed&)>& f) { return mean_over_runs(s, f); };
+  const double all = all_gpu_seconds(s);
+  training_tally t;
+  t.ettr = mean([&](const cluster_seed& r) { return useful_share(s, r, false); });
+  t.goodput = mean([&](const cluster_seed& r) { return goodput(s, r); });
+  t.stops = mean([&](const cluster_seed& r) { return stops(s, r); });
+  t.failures = mean([](const cluster_seed& r) { return static_cast<double>(r.cluster.failures); });
+  t.job_time = mean([&](const cluster_seed& r) {
+    return sum_of(s, r, false, [](std::size_t, const operation_outcome& o) { return o.wall; });
+  });
+  t.stopped_time =
+      t.job_time - mean([&](const cluster_seed& r) {
+        return sum_of(s, r, false, [](std::size_t, const operation_outcome& o) { return o.progress; });
+      });
+  t.repair = mean([](const cluster_seed& r) { return of_all(r, gpu_use::repair) + r.queue.time.down; }) / all;
+  t.spare = mean([](const cluster_seed& r) { return r.queue.time.idle; }) / all;
+  t.redone = mean([](const cluster_seed& r) { return of_all(r, gpu_use::redone) + r.queue.time.redone; }) / all;
+  t.wall = s.setup.queue.duration.base();
+  t.tokens = mean([&](const cluster_seed& r) { return tokens(s, r); });
+  if (s.price) t.cost = *s.price * seconds::from_base(all);
+  for (const cluster_member& m : s.setup.members) t.gpus += m.service ? 0 : gpus_of(m);
+  return t;
+}
+
+std::optional<double> availability_of(const cluster_study& s) {
+  if (!any(s, true)) return std::nullopt;
+  return mean_over_runs(s, [&](const cluster_seed& r) { return useful_share(s, r, true); });
+}
+
+void add_cluster_sections(result& r, const cluster_study& s) {
+  r.breakdown.set("gpu_time", time_of_cluster(s));
+  value jobs{value::array{}};
+  for (std::size_t m = 0; m < s.setup.members.size(); ++m) jobs.items()->push_back(of_job(s, m));
+  r.breakdown.set("jobs", std::move(jobs));
+  r.breakdown.set("components", components_of(s));
+  if (s.runs.size() < seeds_for_bands) return;
+  for (const auto& [name, f] : shown(s)) {
+    std::vector<double> values;
+    for (const cluster_seed& x : s.runs) values.push_back(f(x));
+    r.bands.set(name, value::array{share_below(values, 0.05), share_below(values, 0.95)});
+  }
+}
+
+std::vector<time_curve> spread_over_seeds(const cluster_study& s) {
+  std::vector<time_curve> out;
+  if (s.runs.size() < seeds_for_bands) return out;
+  for (const auto& [name, f] : shown(s)) out.push_back(cumulative(name, s.runs, f));
+  return out;
+}
+
+std::vector<time_curve> spread_over_seeds(const operation_study& s) {
+  if (s.runs.size() < seeds_for_bands) return {};
+  const auto paid = static_cast<double>(s.setup.cluster.gpus());
+  return {cumulative("ettr_fraction", s.runs, [](const operation_outcome& o) { return o.useful_share(); }),
+          cumulative("goodput_fraction", s.runs,
+                     [&](const operation_outcome& o) { return used(o, gpu_use::useful) / (paid * o.wall); }),
+          cumulative("interruptions", s.runs,
+                     [](const operation_outcome& o) { return static_cast<double>(o.stops); })};
+}
+
+cluster_picture picture_of(const job_list& jobs, const queue_cluster& c, const queue_schedule& played) {
+  cluster_picture out;
+  out.racks = c.racks;
+  out.trays_per_rack = c.nodes_per_rack;
+  out.end_s = played.elapsed_s;
+  for (const batch_job& j : jobs.jobs) out.jobs.push_back(j.name);
+  const int per = c.nodes_per_rack;
+  for (const job_attempt& a : played.attempts) {
+    if (!(a.end_s > a.start_s)) continue;
+    for (const int n : a.nodes) {
+      cluster_picture::block* last = out.blocks.empty() ? nullptr : &out.blocks.back();
+      const bool follows = last && last->job == a.job && last->begin_s == a.start_s && n % per > 0 &&
+                           last->rack == n / per && last->tray + last->trays == n % per;
+      if (follows) ++last->trays;
+      else out.blocks.push_back({n / per, n % per, 1, a.job, a.start_s, a.end_s});
+    }
+  }
+  if (out.blocks.size() > most_blocks) {
+    out.left_out = static_cast<std::int64_t>(out.blocks.size() - most_blocks);
+    std::stable_sort(out.blocks.begin(), out.blocks.end(), [](const auto& a, const auto& b) {
+      return (a.end_s - a.begin_s) * a.trays > (b.end_s - b.begin_s) * b.trays;
+    });
+    out.blocks.resize(most_blocks);
+    std::stable_sort(out.blocks.begin(), out.blocks.end(),
+                     [](const auto& a, const auto& b) { return a.begin_s < b.begin_s; });
+  }
+  return out;
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,351 @@
+#include "nvlsim/operation/cluster_run.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <queue>
+
+#include "nvlsim/scheduling/cluster_world.hpp"
+#include "operation/job_phases.hpp"
+#include "operation/strikes.hpp"
+
+namespace nvlsim {
+namespace {
+
+/// Of the state that stands for the hardware: it has no job, and every failure comes from it.
+constexpr std::int32_t hardware = -1;
+
+operation_setup hardware_of(const cluster_setup& c) {
+  operation_setup out;
+  out.cluster = c.shape;
+  out.failures = c.failures;
+  out.maintenance = c.maintenance;
+  out.save.unchanged = true;
+  out.save.interval = seconds::from_base(1);
+  if (!c.members.empty()) out.recovery = c.members.front().life.recovery;  // when slow parts are found
+  out.duration = c.queue.duration;
+  return out;
+}
+
+class shared_cluster final : public cluster_world {
+ public:
+  shared_cluster(const cluster_setup& c, const std::vector<std::int32_t>& member_of_job, std::uint64_t seed)
+      : setup_(c), hardware_setup_(hardware_of(c)), member_of_job_(member_of_job), jobs_of_(c.members.size(), -1),
+        down_(at(c.shape.trays())) {
+    for (std::size_t j = 0; j < member_of_job.size(); ++j)
+      if (member_of_job[j] >= 0) jobs_of_[at(member_of_job[j])] = static_cast<std::int32_t>(j);
+    base_ = begin_job(hardware_setup_, machine_without_job(c.shape, {}));
+    base_.alone = false;
+    base_.machine.notes_flips = true;
+    begin_failures(base_, seed);
+    if (c.maintenance.every > seconds{})
+      order_at(base_, c.maintenance.every.base(), {.kind = operation_event_kind::maintenance});
+    for (const cluster_member& m : c.members) {
+      members_.push_back(begin_job(m.life, machine_without_job(c.shape, m.life.asked)));
+      members_.back().alone = false;
+      members_.back().absent = true;
+      members_.back().phase = gpu_use::waiting;
+      members_.back().outcome.began = -1;
+    }
+    known_moves_.resize(members_.size());
+    nodes_of_.resize(members_.size());
+    take_orders();
+  }
+
+  double next() const override { return due_.empty() ? std::numeric_limits<double>::infinity() : due_.top().at; }
+
+  void happen(queue_control& q) override {
+    const due d = due_.top();
+    due_.pop();
+    now_ = d.at;
+    if (d.whose == hardware) happen_to_hardware(d.what, q);
+    else happen_to(d.whose, d.what, q);
+    tell_flips(q);
+    take_orders();
+  }
+
+  bool steers(int job) const override { return member_of_job_[at(job)] >= 0; }
+
+  void hold(int job, double now, const std::vector<int>& nodes) override {
+    now_ = now;
+    const std::int32_t m = member_of_job_[at(job)];
+    for_others(m, [&](operation_state& s) { take(s, nodes); });
+    if (m >= 0) {
+      nodes_of_[at(m)] = nodes;
+      account(members_[at(m)], now);
+      come(members_[at(m)], nodes);
+      known_moves_[at(m)] = members_[at(m)].machine.moves;
+    }
+    take_orders();
+  }
+
+  void release(int job, double now, const std::vector<int>& nodes, attempt_end) override {
+    now_ = now;
+    const std::int32_t m = member_of_job_[at(job)];
+    if (m >= 0) {
+      account(members_[at(m)], now);
+      go(members_[at(m)]);
+    }
+    for_others(m, [&](operation_state& s) { give_back(s, nodes); });
+    take_orders();
+  }
+
+  void close(cluster_outcome& out, double end) {
+    for (operation_state& s : members_) out.members.push_back(end_operation(s, end));
+    out.cluster = end_operation(base_, end);
+  }
+
+ private:
+  struct due {
+    double at;
+    std::uint64_t number;  // of equal times the one that was ordered first
+    std::int32_t whose;
+    operation_event what;
+    bool operator<(const due& o) const { return at > o.at || (at == o.at && number > o.number); }
+  };
+
+  void take_orders_of(operation_state& s, std::int32_t whose) {
+    for (const operation_order& o : s.orders) {
+      // Slow parts are found once, by the hardware.
+      if (whose != hardware && o.what.kind == operation_event_kind::slow_found) continue;
+      if (o.at <= setup_.queue.duration.base()) due_.push({o.at, number_++, whose, o.what});
+    }
+    s.orders.clear();
+  }
+
+  void take_orders() {
+    take_orders_of(base_, hardware);
+    for (std::size_t m = 0; m < members_.size(); ++m) take_orders_of(members_[m], static_cast<std::int32_t>(m));
+  }
+
+  template <class F>
+  void for_others(std::int32_t member, F f) {
+    for (std::size_t m = 0; m < members_.size(); ++m)
+      if (static_cast<std::int32_t>(m) != member) f(members_[m]);
+  }
+
+  static void take(operation_state& s, const std::vector<int>& nodes) {
+    for (const int n : nodes) break_trays(s.machine, {n, 1});
+  }
+
+  /// Trays are free again: who lacks some looks, once the queue has let go of them.
+  void give_back(operation_state& s, const std::vector<int>& nodes) {
+    for (const int n : nodes) mend_trays(s.machine, {n, 1});
+    if (!s.absent && (s.phase == gpu_use::waiting || s.out > 0))
+      s.orders.push_back({now_, {.kind = operation_event_kind::trays_free}});
+  }
+
+  std::int32_t holder_of(std::int64_t tray) const {
+    for (std::size_t m = 0; m < members_.size(); ++m)
+      if (members_[m].machine.slot_of[at(tray)] >= 0) return static_cast<std::int32_t>(m);
+    return hardware;
+  }
+
+  void happen_to_hardware(const operation_event& e, queue_control& q) {
+    account(base_, now_);
+    switch (e.kind) {
+      case operation_event_kind::failure:
+        strike_all(e.component, q);
+        break;
+      case operation_event_kind::slow_found:
+        find_slow_part(e, q);
+        break;
+      case operation_event_kind::maintenance:
+        maintain(e, q);
+        break;
+      default:
+        nvlsim::happen(base_, now_, e);
+    }
+  }
+
+  void strike_all(std::int32_t component, queue_control& q) {
+    const std::optional<strike> x = next_strike(base_, component);
+    if (!x) return;
+    const std::int32_t holder = holder_of(x->tray);
+    const bool stopped = holder >= 0 && members_[at(holder)].phase != gpu_use::useful;
+    if (setup_.failures.clock == failure_clock::up && stopped) return;
+    suffer(base_, *x);
+    for (std::size_t m = 0; m < members_.size(); ++m) {
+      account(members_[m], now_);
+      suffer(members_[m], *x);
+      settle(static_cast<std::int32_t>(m), q);
+    }
+  }
+
+  /// A job that cannot do without a slow tray keeps it; else it goes to repair for all.
+  void find_slow_part(const operation_event& e, queue_control& q) {
+    const auto is_it = [&](const operation_state::slow_part& p) { return p.number == e.index; };
+    const auto part = std::find_if(base_.slow.begin(), base_.slow.end(), is_it);
+    if (part == base_.slow.end()) return;
+    const std::int32_t holder = part->tray < 0 ? hardware : holder_of(part->tray);
+    if (holder >= 0) {
+      operation_state& s = members_[at(holder)];
+      nvlsim::happen(s, now_, e);
+      if (std::any_of(s.slow.begin(), s.slow.end(), is_it)) return;
+    }
+    for_others(holder, [&](operation_state& s) { nvlsim::happen(s, now_, e); });
+    nvlsim::happen(base_, now_, e);
+    if (holder >= 0) settle(holder, q);
+  }
+
+  /// `e.epoch`: 0 when it begins, 1 when it is over.
+  void maintain(const operation_event& e, queue_control& q) {
+    const maintenance_plan& plan = setup_.maintenance;
+    const auto trays = static_cast<int>(setup_.shape.trays());
+    if (e.epoch == 1) {
+      for (int n = 0; n < trays; ++n) q.bring_up(n);
+      return;
+    }
+    order_at(base_, plan.lasts.base(), {.kind = operation_event_kind::maintenance, .epoch = 1});
+    order_at(base_, (plan.every + plan.lasts).base(), {.kind = operation_event_kind::maintenance});
+    for (int n = 0; n < trays; ++n) q.take_down(n);
+    for (operation_state& s : members_) {
+      account(s, now_);
+      if (!s.absent && s.phase != gpu_use::after_end) stop_planned(s, gpu_use::maintenance, plan.lasts.base());
+    }
+  }
+
+  void happen_to(std::int32_t m, const operation_event& e, queue_control& q) {
+    operation_state& s = members_[at(m)];
+    if (e.kind == operation_event_kind::corruption_found) {
+      const std::uint16_t before = s.machine.causes[at(e.index)];
+      nvlsim::happen(s, now_, e);
+      if (s.machine.causes[at(e.index)] > before) {  // its tray goes to repair, for all
+        const double repair = component_of(s, e.component).repair.base();
+        break_part(base_, e.component, e.index, repair);
+        for_others(m, [&](operation_state& other) { break_part(other, e.component, e.index, repair); });
+      }
+    } else {
+      nvlsim::happen(s, now_, e);
+    }
+    settle(m, q);
+  }
+
+  /// Tells the queue what a job did: it moved, is done, or waits for trays that weaker jobs hold.
+  void settle(std::int32_t m, queue_control& q) {
+    operation_state& s = members_[at(m)];
+    if (s.absent) return;
+    if (s.phase == gpu_use::after_end) {
+      q.finish(jobs_of_[at(m)]);
+      return;
+    }
+    if (s.phase == gpu_use::waiting && clear_spares(m, q)) look_for_trays(s);
+    if (s.machine.moves == known_moves_[at(m)]) return;
+    known_moves_[at(m)] = s.machine.moves;
+    tell_move(m, q);
+  }
+
+  void tell_move(std::int32_t m, queue_control& q) {
+    const auto& trays = members_[at(m)].machine.tray_of;
+    std::vector<int> now(trays.begin(), trays.end()), lost, gained;
+    std::sort(now.begin(), now.end());
+    const std::vector<int>& before = nodes_of_[at(m)];
+    std::set_difference(before.begin(), before.end(), now.begin(), now.end(), std::back_inserter(lost));
+    std::set_difference(now.begin(), now.end(), before.begin(), before.end(), std::back_inserter(gained));
+    for_others(m, [&](operation_state& s) {
+      take(s, gained);
+      give_back(s, lost);
+    });
+    nodes_of_[at(m)] = now;
+    q.move(jobs_of_[at(m)], std::move(now));
+  }
+
+  /// Evicts weaker jobs from trays in the racks where a job lacks some. Whether it got one.
+  bool clear_spares(std::int32_t m, queue_control& q) {
+    bool any = false;
+    const machine_state& machine = members_[at(m)].machine;
+    for (const std::int32_t slot : std::vector<std::int32_t>(machine.hurt)) {
+      const tray_range rack = trays_of(cluster_part::rack, machine.tray_of[at(slot)], machine.shape);
+      for (std::int64_t t = rack.first; t < rack.first + rack.count; ++t) {
+        if (base_.machine.causes[at(t)] > 0 || machine.slot_of[at(t)] >= 0) continue;
+        if (q.clear_for(jobs_of_[at(m)], static_cast<int>(t))) {
+          any = true;
+          break;
+        }
+      }
+    }
+    return any;
+  }
+
+  /// Trays that broke or came back go out of the queue's service, or into it.
+  void tell_flips(queue_control& q) {
+    std::vector<std::int32_t> flips;
+    flips.swap(base_.machine.flips);
+    for (const std::int32_t t : flips) {
+      const bool down = base_.machine.causes[at(t)] > 0;
+      if (down == down_[at(t)]) continue;
+      down_[at(t)] = down;
+      down ? q.take_down(t) : q.bring_up(t);
+    }
+  }
+
+  const cluster_setup& setup_;
+  operation_setup hardware_setup_;
+  const std::vector<std::int32_t>& member_of_job_;
+  std::vector<std::int32_t> jobs_of_;  ///< by member
+  std::vector<bool> down_;             ///< by tray: as the queue knows it
+  operation_state base_;
+  std::vector<operation_state> members_;
+  std::vector<std::int64_t> known_moves_;   ///< by member
+  std::vector<std::vector<int>> nodes_of_;  ///< by member, ascending, as the queue knows them
+  std::priority_queue<due> due_;
+  std::uint64_t number_ = 0;
+  double now_ = 0;
+};
+
+/// The jobs of all, by submission; and which member each is, or -1.
+job_list all_jobs(const cluster_setup& c, std::vector<std::int32_t>& member_of_job) {
+  job_list out = c.batch;
+  member_of_job.assign(out.jobs.size(), -1);
+  for (std::size_t m = 0; m < c.members.size(); ++m) {
+    const cluster_member& x = c.members[m];
+    batch_job j;
+    j.name = x.name;
+    j.submit = x.start;
+    j.run = x.life.work.value_or(c.queue.duration);
+    j.gpus = static_cast<std::int32_t>(x.life.asked.slots * c.shape.gpus_per_tray);
+    j.nodes = static_cast<std::int32_t>(x.life.asked.slots);
+    j.segment = static_cast<std::int32_t>(x.life.asked.per_rack);
+    const auto named = [](std::vector<std::string>& names, const std::string& name) {
+      const auto found = std::find(names.begin(), names.end(), name);
+      if (found != names.end()) return static_cast<int>(found - names.begin());
+      names.push_back(name);
+      return static_cast<int>(names.size()) - 1;
+    };
+    j.user = named(out.users, x.name);
+    j.queue = named(out.queues, x.queue);
+    out.jobs.push_back(std::move(j));
+    member_of_job.push_back(static_cast<std::int32_t>(m));
+  }
+  std::vector<std::size_t> order(out.jobs.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return out.jobs[a].submit < out.jobs[b].submit; });
+  std::vector<batch_job> jobs;
+  std::vector<std::int32_t> members;
+  for (const std::size_t i : order) {
+    jobs.push_back(std::move(out.jobs[i]));
+    members.push_back(member_of_job[i]);
+  }
+  out.jobs = std::move(jobs);
+  member_of_job = std::move(members);
+  return out;
+}
+
+}  // namespace
+
+cluster_outcome run_cluster(const cluster_setup& c, std::uint64_t seed) {
+  cluster_outcome out;
+  std::vector<std::int32_t> member_of_job;
+  out.jobs = all_jobs(c, member_of_job);
+  out.job_of.assign(c.members.size(), -1);
+  for (std::size_t j = 0; j < member_of_job.size(); ++j)
+    if (member_of_job[j] >= 0) out.job_of[at(member_of_job[j])] = static_cast<std::int32_t>(j);
+  shared_cluster world(c, member_of_job, seed);
+  out.schedule = schedule_jobs(out.jobs, c.queue, world);
+  world.close(out, c.queue.duration.base());
+  return out;
+}
+
+}  // namespace nvlsim

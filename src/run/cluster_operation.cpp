@@ -1,0 +1,173 @@
+#include "run/cluster_operation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "nvlsim/analysis/cluster_metrics.hpp"
+#include "nvlsim/output/rows.hpp"
+#include "nvlsim/run/run.hpp"
+#include "run/operation_setup.hpp"
+#include "run/queue_run.hpp"
+
+namespace nvlsim {
+namespace {
+
+bool trains(const cluster_job& j) { return std::holds_alternative<training_workload>(j.alone->workload); }
+
+/// Replicas of a service in trays: those that fit share one, larger ones take whole trays of a rack.
+tray_request trays_of_service(const platform& p, std::int64_t gpus, std::int64_t replicas) {
+  const std::int64_t each = p.vm.gpus, trays = std::max<std::int64_t>(1, (gpus + each - 1) / each),
+                     together = std::max<std::int64_t>(1, each / std::max<std::int64_t>(1, gpus));
+  return {(replicas + together - 1) / together * trays, trays, trays};
+}
+
+/// A service as the operation knows it: nothing is saved, replicas restart alone and load weights from the store.
+operation_setup service_of(const scenario& s, const operation_workload& o, const cluster_job& j, double weights) {
+  const training_operation& t = *o.training;
+  const auto& w = std::get<inference_workload>(j.alone->workload);
+  operation_setup out;
+  out.cluster = {s.platform.racks, s.platform.rack.vms, s.platform.vm.gpus, t.racks_per_row};
+  out.failures = scaled(t.failures, out.cluster);
+  for (component& c : out.failures.components)
+    if (c.degraded) c.speed = c.degraded->speed;  // of a replica; prices of links are those of training
+  out.save.unchanged = true;
+  out.save.interval = seconds{};
+  out.save.state = bytes::from_base(weights * w.gpus());
+  out.save.to_host = s.platform.gpu.c2c;
+  out.save.tiers = {t.save.tiers.back()};
+  out.recovery = t.recovery;
+  out.recovery.mode = recovery_mode::replica;
+  out.recovery.again = second_failure::restart;
+  out.recovery.min_replicas = 1;
+  out.recovery.replica_stall = seconds{};
+  out.asked = trays_of_service(s.platform, w.gpus(), j.replicas);
+  out.replicas = j.replicas;
+  out.duration = o.duration;
+  return out;
+}
+
+/// Bytes of weights on a GPU, from a run of one replica.
+double weights_of(const result& replica) {
+  for (const output::section_row& row : output::rows_of(replica.memory))
+    if (row.label == "weights" && row.content.number()) return *row.content.number();
+  return 0;
+}
+
+void add_member(cluster_setup& out, const scenario& s, const operation_case& c, const cluster_job& j,
+                result& about) {
+  cluster_member m{j.name, j.queue, !trains(j), j.start, {}};
+  const auto refuse = [&](const result& r) {
+    for (const std::string& reason : r.reasons) about.reasons.push_back(j.name + ": " + reason);
+  };
+  if (m.service) {
+    const result replica = run_scenario(*j.alone, {.explained = false, .simulate = false}).outcome;
+    if (replica.status == run_status::infeasible || replica.status == run_status::error) return refuse(replica);
+    m.life = service_of(s, *c.cluster, j, weights_of(replica));
+  } else {
+    const step_price step = price_step(j, {});
+    if (step.outcome.status != run_status::ok) return refuse(step.outcome);
+    m.life = setup_of(s, *c.cluster, j, step.time);
+    for (const std::string& n : step.outcome.notes) about.notes.push_back(j.name + ": " + n);
+  }
+  for (const std::string& p : setup_problems(m.life, c.cluster->seeds)) about.reasons.push_back(j.name + ": " + p);
+  if (m.life.asked.slots > out.shape.trays())
+    about.reasons.push_back(
+        fmt::format("{}: needs {} trays; the cluster has {}", j.name, m.life.asked.slots, out.shape.trays()));
+  out.members.push_back(std::move(m));
+}
+
+cluster_seed numbers_of(const cluster_setup& c, const cluster_outcome& o) {
+  cluster_seed out;
+  out.queue = queue_numbers(o.jobs, c.queue, o.schedule);
+  out.members = o.members;
+  out.cluster = o.cluster;
+  out.waits.assign(c.members.size(), -1);
+  out.evictions.assign(c.members.size(), 0);
+  for (std::size_t m = 0; m < c.members.size(); ++m)
+    if (o.members[m].began >= 0) out.waits[m] = o.members[m].began - c.members[m].start.base();
+  std::vector<std::int32_t> member_of(o.jobs.jobs.size(), -1);
+  for (std::size_t m = 0; m < c.members.size(); ++m)
+    member_of[static_cast<std::size_t>(o.job_of[m])] = static_cast<std::int32_t>(m);
+  for (const job_attempt& a : o.schedule.attempts)
+    if (const auto m = member_of[static_cast<std::size_t>(a.job)]; m >= 0 && a.how == attempt_end::preempted)
+      ++out.evictions[static_cast<std::size_t>(m)];
+  return out;
+}
+
+/// What each training job and service did with the first seed, a stream each.
+void add_lives(run_record& out, const cluster_setup& c, const cluster_outcome& o) {
+  for (std::size_t m = 0; m < c.members.size(); ++m) {
+    const operation_setup& life = c.members[m].life;
+    rank_class track{c.members[m].name, life.asked.slots * life.cluster.gpus_per_tray, {stream{}}};
+    for (const operation_span& x : o.members[m].spans) {
+      const bool runs = x.use == gpu_use::useful;
+      std::string name(gpu_use_names[static_cast<std::size_t>(x.use)]);
+      if (runs) name = c.members[m].service ? "serving" : "steps";
+      if (x.component >= 0) name += ": " + life.failures.components[static_cast<std::size_t>(x.component)].name;
+      operation_part part{runs ? part_kind::gemm : part_kind::idle, name, seconds::from_base(x.end - x.begin)};
+      out.planned.append(track.streams.front(), out.planned.add_template({name, {std::move(part)}, {}, {}}), {});
+    }
+    out.planned.classes.push_back(std::move(track));
+  }
+  out.times = evaluate(out.planned);
+}
+
+}  // namespace
+
+bool is_lone(const operation_case& c) {
+  return c.jobs.size() == 1 && trains(c.jobs.front()) && !c.cluster->queue && c.jobs.front().queue.empty() &&
+         !(c.jobs.front().start > seconds{});
+}
+
+cluster_setup shared_cluster_of(const scenario& s, const operation_case& c, std::uint64_t seed, result& about) {
+  const operation_workload& o = *c.cluster;
+  cluster_setup out;
+  out.shape = {s.platform.racks, s.platform.rack.vms, s.platform.vm.gpus, o.training->racks_per_row};
+  out.failures = scaled(o.training->failures, out.shape);
+  out.maintenance = o.training->maintenance;
+  out.queue.cluster = {s.platform.racks, s.platform.rack.vms, s.platform.vm.gpus};
+  out.queue.duration = o.duration;
+  out.queue.placement.kind = placement_kind::block;
+  if (o.queue) {
+    out.queue.policy = o.queue->policy;
+    out.queue.placement = o.queue->placement;
+    if (o.queue->jobs || o.queue->generator) out.batch = queued_jobs(*o.queue, seed);
+  }
+  for (const cluster_job& j : c.jobs) add_member(out, s, c, j, about);
+  return out;
+}
+
+void run_shared_cluster(run_record& out, const scenario& s, const operation_case& c, operation_metrics& m) {
+  result& r = out.outcome;
+  cluster_study study;
+  study.setup = shared_cluster_of(s, c, s.simulation.seed, r);
+  if (!r.reasons.empty()) return;
+  if (s.platform.price.per_gpu) study.price = s.platform.price.per_gpu->read();
+  for (const cluster_job& j : c.jobs) {
+    double tokens = 0;
+    if (trains(j)) tokens = static_cast<double>(training_of(j).global_batch_size * training_of(j).seq_length);
+    study.tokens_per_step.push_back(tokens);
+  }
+  queue_study queued;
+  for (std::int64_t i = 0; i < c.cluster->seeds; ++i) {
+    const std::uint64_t seed = s.simulation.seed + static_cast<std::uint64_t>(i);
+    if (i > 0 && c.cluster->queue && c.cluster->queue->generator)
+      study.setup.batch = queued_jobs(*c.cluster->queue, seed);
+    const cluster_outcome o = run_cluster(study.setup, seed);
+    study.runs.push_back(numbers_of(study.setup, o));
+    queued.runs.push_back(study.runs.back().queue);
+    if (i > 0) continue;
+    queued.job_notes = study.setup.batch.notes;
+    out.stays = picture_of(o.jobs, study.setup.queue.cluster, o.schedule);
+    add_lives(out, study.setup, o);
+  }
+  m.training = tally_of(study);
+  m.availability = availability_of(study);
+  add_cluster_sections(r, study);
+  add_queue_sections(r, queued);
+  m.queue = std::move(queued);
+  out.over_seeds = spread_over_seeds(study);
+}
+
+}  // namespace nvlsim

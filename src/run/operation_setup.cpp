@@ -1,0 +1,89 @@
+#include "run/operation_setup.hpp"
+
+#include <fmt/format.h>
+
+#include "nvlsim/analysis/metrics.hpp"
+#include "nvlsim/run/run.hpp"
+
+namespace nvlsim {
+namespace {
+
+/// The trays that the job's placement fills.
+tray_request trays_for(const platform& p, const training_workload& w) {
+  const std::int64_t in_rack = std::min<std::int64_t>(w.place.gpus_per_domain, p.gpus_per_rack());
+  const std::int64_t each = p.vm.gpus, per_rack = (in_rack + each - 1) / each, gpus = w.par.gpus();
+  return {gpus / in_rack * per_rack + (gpus % in_rack + each - 1) / each, per_rack};
+}
+
+/// Where a degraded part of the job is: its first GPU, its first rack, or all of its racks.
+degradation degraded_part(const component& c, const tray_request& asked) {
+  degradation d;
+  d.health = {c.degraded->speed, c.degraded->nvlink, c.degraded->nic};
+  const std::int64_t racks = (asked.slots + asked.per_rack - 1) / asked.per_rack;
+  if (c.takes_down <= cluster_part::tray) d.gpus = {{0, 0}};
+  else if (c.takes_down == cluster_part::rack) d.racks = {{0, 0}};
+  else d.racks = {{0, racks - 1}};
+  return d;
+}
+
+/// More failures than this take minutes to play.
+constexpr double most_failures = 1e8;
+
+}  // namespace
+
+const training_workload& training_of(const cluster_job& j) {
+  return std::get<training_workload>(j.alone->workload);
+}
+
+step_price price_step(const cluster_job& j, const std::vector<degradation>& degraded) {
+  scenario s = *j.alone;
+  auto& w = std::get<training_workload>(s.workload);
+  w.degraded.insert(w.degraded.end(), degraded.begin(), degraded.end());
+  step_price out{{}, run_scenario(s, {.simulate = false}).outcome};
+  if (out.outcome.status == run_status::ok)
+    out.time = seconds::from_base(*out.outcome.metrics.find("step_time_s")->number());
+  return out;
+}
+
+operation_setup setup_of(const scenario& s, const operation_workload& o, const cluster_job& j, seconds step_time) {
+  const training_operation& t = *o.training;
+  const training_workload& w = training_of(j);
+  operation_setup out;
+  out.cluster = {s.platform.racks, s.platform.rack.vms, s.platform.vm.gpus, t.racks_per_row};
+  out.failures = scaled(t.failures, out.cluster);
+  out.save = t.save;
+  out.save.state = bytes::from_base(static_cast<double>(parameters(j.alone->model)) * t.bytes_per_parameter);
+  if (!(t.save.to_host.peek() > bandwidth{})) out.save.to_host = s.platform.gpu.c2c;
+  out.recovery = t.recovery;
+  out.maintenance = t.maintenance;
+  out.asked = trays_for(s.platform, w);
+  out.replicas = t.replicas.value_or(w.par.dp);
+  out.step_time = step_time;
+  out.duration = o.duration;
+  const double tokens = static_cast<double>(w.global_batch_size * w.seq_length);
+  if (w.token_budget) out.work = step_time * (*w.token_budget / tokens);
+  for (component& c : out.failures.components)
+    if (c.degraded) c.speed = step_time / price_step(j, {degraded_part(c, out.asked)}).time;
+  return out;
+}
+
+std::vector<std::string> setup_problems(const operation_setup& s, std::int64_t seeds) {
+  std::vector<std::string> out;
+  double a_day = 0;
+  for (const component& c : s.failures.components)
+    a_day += failures_per_day(c, s.cluster, s.asked.slots * s.cluster.gpus_per_tray);
+  if (const double all = a_day * s.duration.base() / 86400 * static_cast<double>(seeds); all > most_failures)
+    out.push_back(
+        fmt::format("{:.2g} failures are too many to play, {:.0f} a day on this cluster; give a longer mtbf, "
+                    "fewer seeds or a shorter duration",
+                    all, a_day));
+  if (s.recovery.min_replicas > s.replicas)
+    out.push_back(
+        fmt::format("the job has {} replicas, of which {} have to be there", s.replicas, s.recovery.min_replicas));
+  if (s.replicas > s.asked.slots * s.cluster.gpus_per_tray)
+    out.push_back(
+        fmt::format("{} replicas do not fit on {} GPUs", s.replicas, s.asked.slots * s.cluster.gpus_per_tray));
+  return out;
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,29 @@
+// A job of an operation with what its step costs.
+#pragma once
+
+#include <vector>
+
+#include "nvlsim/analysis/result.hpp"
+#include "nvlsim/operation/operation.hpp"
+#include "nvlsim/operation/operation_run.hpp"
+#include "nvlsim/scenario/scenario.hpp"
+
+namespace nvlsim {
+
+/// Requires that the job trains.
+const training_workload& training_of(const cluster_job& j);
+
+/// A step of the job on hardware of which some is degraded; null time if it cannot run.
+struct step_price {
+  seconds time;
+  result outcome;
+};
+step_price price_step(const cluster_job& j, const std::vector<degradation>& degraded);
+
+/// The job alone on the scenario's cluster.
+operation_setup setup_of(const scenario& s, const operation_workload& o, const cluster_job& j, seconds step_time);
+
+/// Why such setups cannot be played.
+std::vector<std::string> setup_problems(const operation_setup& s, std::int64_t seeds);
+
+}  // namespace nvlsim

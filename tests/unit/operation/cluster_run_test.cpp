@@ -1,0 +1,166 @@
+#include <catch2/catch.hpp>
+
+#include "nvlsim/operation/cluster_run.hpp"
+#include "unit/operation/setups.hpp"
+
+namespace nvlsim {
+namespace {
+
+using test::day;
+using test::hour;
+using test::spent;
+
+cluster_setup cluster_of(const operation_setup& hardware) {
+  cluster_setup c;
+  c.shape = hardware.cluster;
+  c.failures = hardware.failures;
+  c.maintenance = hardware.maintenance;
+  c.queue.cluster = {static_cast<int>(hardware.cluster.racks), static_cast<int>(hardware.cluster.trays_per_rack),
+                     static_cast<int>(hardware.cluster.gpus_per_tray)};
+  c.queue.placement.kind = placement_kind::block;
+  c.queue.duration = hardware.duration;
+  return c;
+}
+
+cluster_member member(std::string name, operation_setup life, std::int64_t racks, std::int64_t per_rack) {
+  life.asked = {racks * per_rack, per_rack};
+  life.replicas = std::min(life.replicas, life.asked.slots);
+  life.maintenance = {};
+  return {std::move(name), {}, false, {}, std::move(life)};
+}
+
+/// Every GPU-second: of members, of batch jobs, out of service, idle.
+double all_time(const cluster_outcome& o) {
+  double sum = o.schedule.time.useful + o.schedule.time.redone + o.schedule.time.surplus + o.schedule.time.down +
+               o.schedule.time.idle;
+  for (const operation_outcome& m : o.members) sum += test::total(m);
+  return sum;
+}
+
+/// Two training jobs, a service and batch jobs on ten racks where everything happens.
+cluster_setup busy(recovery_mode mode) {
+  const operation_setup hardware = test::eventful(mode);
+  cluster_setup c = cluster_of(hardware);
+  c.members = {member("large", hardware, 5, 16), member("small", hardware, 2, 16),
+               member("service", hardware, 1, 12)};
+  c.members[1].start = seconds::from_base(3 * day);
+  c.members[1].queue = "research";
+  c.members[1].life.work = seconds::from_base(20 * day);
+  c.members[2].service = true;
+  c.members[2].life.replicas = 12;
+  c.members[2].life.recovery.mode = recovery_mode::replica;
+  c.members[2].life.save.unchanged = true;
+  c.queue.policy.queues = {{.name = "", .tier = 1}, {.name = "research", .preemptible = true}};
+  c.queue.policy.preempt = true;
+  c.batch.users = {"a"};
+  c.batch.queues = {"research"};
+  for (int i = 0; i < 300; ++i) {
+    batch_job j;
+    j.name = std::to_string(i);
+    j.submit = seconds::from_base(i * 4 * hour);
+    j.run = seconds::from_base((1 + i % 30) * hour);
+    j.gpus = i % 3 == 0 ? 2 : 4 * (i % 20);
+    j.gpus = std::max(1, j.gpus);
+    c.batch.jobs.push_back(j);
+  }
+  return c;
+}
+
+TEST_CASE("Each GPU-second of a shared cluster is counted once") {
+  const recovery_mode mode = GENERATE(recovery_mode::restart, recovery_mode::elastic, recovery_mode::replica);
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    const cluster_setup c = busy(mode);
+    const cluster_outcome o = run_cluster(c, seed);
+    const double all = static_cast<double>(c.shape.gpus()) * c.queue.duration.base();
+    CHECK(all_time(o) == Approx(all).epsilon(1e-9));
+    CHECK(o.members[0].progress > 0);
+    CHECK(o.members[1].finished);
+    CHECK(o.members[1].began >= 3 * day);
+    CHECK(o.members[2].useful_share() > 0.9);
+    CHECK(o.cluster.failures > 100);
+    for (const operation_outcome& m : o.members)
+      for (const double x : m.gpu_seconds) CHECK(x >= -1e-3);
+  }
+}
+
+TEST_CASE("A shared cluster is the same each time, and another with another seed") {
+  const cluster_setup c = busy(recovery_mode::restart);
+  const cluster_outcome a = run_cluster(c, 1), b = run_cluster(c, 1), other = run_cluster(c, 2);
+  CHECK(a.schedule.attempts == b.schedule.attempts);
+  CHECK(a.members[0].progress == b.members[0].progress);
+  CHECK(a.members[0].progress != other.members[0].progress);
+}
+
+/// Mean useful share of the only job of a cluster.
+double share_of_one(const cluster_setup& c, int seeds) {
+  double sum = 0;
+  for (int i = 1; i <= seeds; ++i) sum += run_cluster(c, static_cast<std::uint64_t>(i)).members[0].useful_share();
+  return sum / seeds;
+}
+
+TEST_CASE("The only job of a shared cluster is as good as one that is followed alone") {
+  SECTION("program failures: Daly's exact form") {
+    const operation_setup alone = test::renewal(8 * hour, hour, 60, 600);
+    cluster_setup c = cluster_of(alone);
+    c.members = {member("job", alone, 1, 18)};
+    const double daly = daly_useful_share(
+        {seconds::from_base(8 * hour), seconds::from_base(60), seconds::from_base(600)}, seconds::from_base(hour));
+    CHECK(share_of_one(c, 40) == Approx(daly).margin(0.005));
+  }
+  SECTION("everything that can happen, with spares") {
+    const recovery_mode mode = GENERATE(recovery_mode::restart, recovery_mode::elastic, recovery_mode::replica);
+    operation_setup alone = test::eventful(mode);
+    alone.maintenance = {};
+    cluster_setup c = cluster_of(alone);
+    c.members = {member("job", alone, 8, 16)};
+    const test::share_of_seeds followed = test::useful_share(alone, 40);
+    // Programs fail by the GPUs of the cluster here, and hit the job where it is; all other draws are the same.
+    CHECK(share_of_one(c, 40) == Approx(followed.mean).margin(std::max(0.004, 3 * followed.error)));
+  }
+}
+
+TEST_CASE("A job without spares of its own takes those of weaker jobs, if it may preempt") {
+  operation_setup hardware = test::plain_setup(1, 1, 12);
+  hardware.failures.components = {test::stopper("gpu", cluster_part::tray, 100 * day, 24 * hour)};
+  hardware.recovery.decide = test::secs(60);
+  cluster_setup c = cluster_of(hardware);
+  c.members = {member("important", hardware, 1, 12)};
+  for (int i = 0; i < 6; ++i) {
+    batch_job j;
+    j.name = std::to_string(i);
+    j.gpus = 4;
+    j.run = hardware.duration;
+    c.batch.jobs.push_back(j);
+  }
+  c.batch.queues = {"filler"};
+  c.batch.users = {"u"};
+  c.queue.policy.queues = {{.name = "", .tier = 1}, {.name = "filler", .preemptible = true}};
+  c.queue.policy.requeue = true;
+  const cluster_outcome waits = run_cluster(c, 1);
+  c.queue.policy.preempt = true;
+  const cluster_outcome takes = run_cluster(c, 1);
+  CHECK(spent(waits.members[0], gpu_use::waiting) > 0);
+  CHECK(spent(takes.members[0], gpu_use::waiting) < 0.2 * spent(waits.members[0], gpu_use::waiting));
+  CHECK(takes.schedule.preemptions > 0);
+  CHECK(takes.members[0].progress > waits.members[0].progress);
+}
+
+TEST_CASE("A job that is evicted goes on later from its last copy in the store") {
+  operation_setup hardware = test::plain_setup(2, 2, 18);
+  cluster_setup c = cluster_of(hardware);
+  c.members = {member("research", hardware, 2, 18), member("urgent", hardware, 2, 18)};
+  c.members[0].queue = "research";
+  c.members[1].start = seconds::from_base(10.5 * hour);
+  c.members[1].life.work = seconds::from_base(5 * hour);
+  c.queue.policy.queues = {{.name = "", .tier = 1}, {.name = "research", .preemptible = true}};
+  c.queue.policy.preempt = true;
+  const cluster_outcome o = run_cluster(c, 1);
+  REQUIRE(o.members[1].finished);
+  CHECK(*o.members[1].finished == Approx(15.5 * hour).margin(2));
+  // Saves are an hour apart: half an hour is done again, and five hours go to the other.
+  CHECK(spent(o.members[0], gpu_use::redone) == Approx(0.5 * hour * 144).margin(1));
+  CHECK(o.members[0].progress == Approx(hardware.duration.base() - 5.5 * hour).margin(5));
+}
+
+}  // namespace
+}  // namespace nvlsim
