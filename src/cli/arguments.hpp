@@ -119,6 +119,7 @@ struct plan_arguments {
   std::int64_t prompts = 0, samples = 0, more = 0;  ///< of post-training; GPUs that may be added
   double max_response = 0;
   std::vector<std::string> staleness;
+  std::string failures;  ///< an operation profile
 };
 
 enum class sweep_action { plan, run, merge, submit_slurm, submit_kubernetes };

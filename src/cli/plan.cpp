@@ -272,6 +272,7 @@ exit_code plan_training_command(const plan_arguments& a) {
     q.gpus = gpus_of(a.gpus);
     q.days = a.days;
     q.goodput = a.goodput;
+    q.failures = a.failures;
     q.flexible_batch = !scenario && !batch_set(a);
     {
       stage_lines lines;

@@ -82,6 +82,8 @@ void add_training(CLI::App* c, plan_arguments& a) {
   c->add_option("--goodput", a.goodput, "Productive share of the time; failures and restarts take the rest")
       ->check(number_from(0.01, 1))
       ->capture_default_str();
+  c->add_option("--failures", a.failures, "Play the run through the failures of an operation profile: nvl72-fleet")
+      ->excludes(c->get_option("--goodput"));
   c->add_option("--seq-length", a.seq_length, "Tokens of a sequence (default: 4096)")
       ->check(whole_from(1, 1 << 24));
   c->add_option("--global-batch-size", a.global_batch_size, "Sequences of a step (default: about 16 Mi tokens)")

@@ -63,13 +63,17 @@ seconds mean_stall(const std::vector<save_times>& tiers) {
 
 work_clock start_clock(const std::vector<save_times>& tiers, seconds interval) {
   work_clock c;
+  change_times(c, tiers, interval);
+  c.copies.resize(tiers.size());
+  return c;
+}
+
+void change_times(work_clock& c, const std::vector<save_times>& tiers, seconds interval) {
   c.tiers = tiers;
   c.stall = mean_stall(tiers).base();
   c.interval = interval.base();
   for (const save_times& t : tiers)
     c.interval = std::max(c.interval, t.drain.base() / static_cast<double>(t.every) - c.stall);
-  c.copies.resize(tiers.size());
-  return c;
 }
 
 void work(work_clock& c, double now, double dt, double speed) {

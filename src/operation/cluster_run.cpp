@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <queue>
 
+#include "nvlsim/operation/shared_store.hpp"
 #include "nvlsim/scheduling/cluster_world.hpp"
 #include "operation/job_phases.hpp"
 #include "operation/strikes.hpp"
@@ -77,6 +79,7 @@ class shared_cluster final : public cluster_world {
       come(members_[at(m)], nodes);
       known_moves_[at(m)] = members_[at(m)].machine.moves;
     }
+    if (m >= 0) share_store();
     take_orders();
   }
 
@@ -88,6 +91,7 @@ class shared_cluster final : public cluster_world {
       go(members_[at(m)]);
     }
     for_others(m, [&](operation_state& s) { give_back(s, nodes); });
+    if (m >= 0) share_store();
     take_orders();
   }
 
@@ -268,6 +272,55 @@ class shared_cluster final : public cluster_world {
     return any;
   }
 
+  /// Jobs that train at one time share the store that they save to.
+  void share_store() {
+    std::vector<std::size_t> writers;
+    for (std::size_t m = 0; m < members_.size(); ++m)
+      if (!members_[m].absent && !setup_.members[m].life.save.unchanged) writers.push_back(m);
+    const auto [known, added] = times_of_writers_.try_emplace(writers);
+    if (added) known->second = times_together(writers);
+    for (std::size_t i = 0; i < writers.size(); ++i) {
+      operation_state& s = members_[writers[i]];
+      account(s, now_);
+      change_times(s.clock, known->second[i], save_interval(*s.setup, known->second[i]));
+      order_finish(s);
+    }
+  }
+
+  /// The times of saves of jobs that write at one time. Copies that take longer may lengthen what they are made
+  /// of.
+  std::vector<std::vector<save_times>> times_together(const std::vector<std::size_t>& writers) const {
+    std::vector<std::vector<save_times>> out;
+    for (const std::size_t m : writers) out.push_back(tiers_of(setup_.members[m].life));
+    for (int round = 0; round < 3 && writers.size() > 1; ++round) {
+      std::vector<store_writer> all;
+      std::vector<std::pair<std::size_t, std::size_t>> whose;  // writer and tier
+      bandwidth together = bandwidth::from_base(std::numeric_limits<double>::infinity());
+      for (std::size_t i = 0; i < writers.size(); ++i) {
+        const operation_setup& life = setup_.members[writers[i]].life;
+        for (std::size_t t = 0; t < life.save.tiers.size(); ++t) {
+          const save_tier& tier = life.save.tiers[t];
+          if (tier.to != save_place::store || !tier.store_write || !(life.save.state > bytes{})) continue;
+          together = std::min(together, tier.store_write->read());
+          const seconds cycle = save_interval(life, out[i]) + mean_stall(out[i]);
+          all.push_back({life.save.state, tier.write.read() * static_cast<double>(life.asked.slots),
+                         cycle * static_cast<double>(out[i][t].every)});
+          whose.emplace_back(i, t);
+        }
+      }
+      if (all.size() < 2) break;
+      const std::vector<seconds> copies = copy_times_together(all, together);
+      for (std::size_t w = 0; w < whose.size(); ++w) {
+        const auto [i, t] = whose[w];
+        const save_policy& save = setup_.members[writers[i]].life.save;
+        save_times& times = out[i][t];
+        if (save.tiers[t].asynchronous) times.drain = copies[w];
+        else times.stall = save.pause.read() + copies[w];
+      }
+    }
+    return out;
+  }
+
   /// Trays that broke or came back go out of the queue's service, or into it.
   void tell_flips(queue_control& q) {
     std::vector<std::int32_t> flips;
@@ -289,6 +342,7 @@ class shared_cluster final : public cluster_world {
   std::vector<operation_state> members_;
   std::vector<std::int64_t> known_moves_;   ///< by member
   std::vector<std::vector<int>> nodes_of_;  ///< by member, ascending, as the queue knows them
+  std::map<std::vector<std::size_t>, std::vector<std::vector<save_times>>> times_of_writers_;
   std::priority_queue<due> due_;
   std::uint64_t number_ = 0;
   double now_ = 0;

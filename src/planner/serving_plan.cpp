@@ -33,14 +33,14 @@ double output_mean(const inference_workload& w) { return w.load == load_kind::tr
 double demand(const serving_question& q) { return q.users > 0 ? q.users : q.requests_per_s; }
 double supply(const serving_question& q, const server_held& h) { return q.users > 0 ? h.users : h.requests_per_s; }
 
-bool better(const server_held& a, const server_held& b) {
+bool is_better(const server_held& a, const server_held& b) {
   if (a.requests_per_s != b.requests_per_s) return a.requests_per_s > b.requests_per_s;
   if (a.trial.gpus() != b.trial.gpus()) return a.trial.gpus() < b.trial.gpus();
   return a.trial.key() < b.trial.key();
 }
 
 const server_held* best_of(const std::vector<server_held>& all) {
-  const auto at = std::min_element(all.begin(), all.end(), better);
+  const auto at = std::min_element(all.begin(), all.end(), is_better);
   return at == all.end() || at->requests_per_s == 0 ? nullptr : &*at;
 }
 
@@ -117,7 +117,7 @@ std::optional<server_held> best_for_demand(planning& p, bool pooled) {
   for (const server_trial& t : combinations_for(p.rated, pooled, rate, begins)) {
     const auto h = fewest_for(p, t);
     if (h && (!out || h->trial.gpus() < out->trial.gpus() ||
-              (h->trial.gpus() == out->trial.gpus() && better(*h, *out))))
+              (h->trial.gpus() == out->trial.gpus() && is_better(*h, *out))))
       out = h;
   }
   return out;
@@ -139,7 +139,7 @@ void add_losers(serving_plan& out, const planning& p) {
                                          winner->prefill_tokens}
                                 .key();
   });
-  std::sort(all.begin(), all.end(), better);
+  std::sort(all.begin(), all.end(), is_better);
   if (all.size() > shown_losers) all.resize(shown_losers);
   for (const server_held& h : all) {
     lost_server l{held_text(h.trial), h.requests_per_s, {}};

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "nvlsim/output/number.hpp"
+#include "nvlsim/run/operation_job.hpp"
 #include "nvlsim/training/training.hpp"
 #include "planner/training_search.hpp"
 
@@ -42,6 +43,7 @@ class run_planner {
     out.tokens = tokens_;
     out.days = q_.days;
     out.goodput = q_.goodput;
+    out.failures = q_.failures;
     if (q_.gpus > 0) try_gpus(q_.gpus);
     else find_size();
     for (auto& [gpus, f] : tried_) {
@@ -70,7 +72,32 @@ class run_planner {
     if (at != tried_.end()) return at->second;
     found_training f = best_of_places(q_.base, base_, gpus, q_.flexible_batch, watch_);
     if (f.best && tokens_ > 0) f.best->days = tokens_ / f.best->tokens_per_s / day_s / q_.goodput;
+    if (f.best && !q_.failures.empty()) allow_for_failures(*f.best);
     return tried_.emplace(gpus, std::move(f)).first->second;
+  }
+
+  /// Plays the run through failures; a few seeds, over about its time.
+  void allow_for_failures(planned_training& t) const {
+    constexpr double shortest = 7, longest = 180;  // days
+    const double days = std::clamp(t.days.value_or(30), shortest, longest);
+    value job = t.text;
+    value text{value::object{{"schema", "nvlsim.scenario/1"}, {"name", "run"}}};
+    text.set("platform", *job.find("platform"));
+    text.set("workload", value::object{{"kind", "operation"},
+                                       {"duration", fmt::format("{:.6g} d", days)},
+                                       {"seeds", 20},
+                                       {"profile", q_.failures}});
+    value alone{value::object{{"name", "run"}}};
+    for (const char* member : {"stack", "model", "workload", "placement"})
+      if (const value* v = job.find(member)) alone.set(member, *v);
+    text.set("jobs", value::array{std::move(alone)});
+    plan_base months = q_.base;
+    months.text = std::move(text);
+    const scenario s = read_base(months);
+    const priced_operation priced = price_alone(s);
+    if (!priced.reasons.empty()) return;
+    t.goodput = measure_alone(s, priced).training->ettr;
+    if (t.days) *t.days *= q_.goodput / *t.goodput;
   }
 
   bool qualifies(const found_training& f) const {

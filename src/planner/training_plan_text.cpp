@@ -23,6 +23,12 @@ std::string days_of(const planned_training& t) {
   return t.days ? fmt::format("{:.1f}", *t.days) : std::string("-");
 }
 
+std::string cost_with_failures(const planned_training& t) {
+  const value* cost = t.outcome.metrics.find("cost_to_train_usd");
+  if (!cost || !cost->number() || !t.goodput) return "-";
+  return output::scaled("cost_to_train_usd", value{*cost->number() / *t.goodput});
+}
+
 std::string place_of(const planned_training& t) {
   return fmt::format("{} GPUs: {} rack{}, {} GPUs of each", t.gpus, t.racks, t.racks == 1 ? "" : "s",
                      std::min(t.gpus_per_rack, t.gpus));
@@ -49,10 +55,12 @@ std::string facts_of(const planned_training& t) {
       {"exposed communication", metric_of(t, "exposed_communication_s")},
       {"memory peak", metric_of(t, "memory_peak_bytes")},
       {"power a GPU", metric_of(t, "power_W_per_gpu")},
+      {"productive time", t.goodput ? fmt::format("{:.4g} %", 100 * *t.goodput) : std::string("-")},
       {"days", days_of(t)},
       {"steps", metric_of(t, "steps_to_train")},
       {"energy of the run", metric_of(t, "energy_to_train_J")},
       {"cost of the run", metric_of(t, "cost_to_train_usd")},
+      {"with failures", t.goodput ? cost_with_failures(t) : std::string("-")},
   };
   std::erase_if(rows, [](const auto& r) { return r[1] == "-"; });
   return output::grid(rows, 2);
@@ -102,7 +110,8 @@ std::string one_text(const told_training_plan& t) {
   if (p.tokens > 0) {
     std::string asked = fmt::format("{:.4g} tokens", p.tokens);
     if (p.days > 0) asked += fmt::format(" in {:g} days", p.days);
-    if (p.goodput < 1) asked += fmt::format("; {:.4g} % of the time is productive", 100 * p.goodput);
+    if (!p.failures.empty()) asked += fmt::format("; with the failures of {}", p.failures);
+    else if (p.goodput < 1) asked += fmt::format("; {:.4g} % of the time is productive", 100 * p.goodput);
     out += lines_of(asked, 2);
   }
   if (!t.assumed.empty()) out += lines_of(fmt::format("assumed: {}", joined(t.assumed)), 2);
@@ -125,6 +134,7 @@ value training_value(const planned_training& t) {
                        {"global_batch_size", t.global_batch_size},
                        {"layout", t.layout},
                        {"days", t.days ? value{*t.days} : value{}},
+                       {"goodput_fraction", t.goodput ? value{*t.goodput} : value{}},
                        {"metrics", t.outcome.metrics},
                        {"bands", t.outcome.bands},
                        {"notes", list_of_texts(t.outcome.notes)},
@@ -136,7 +146,8 @@ value plan_value(const told_training_plan& t) {
   value out{value::object{{"platform", p.platform}, {"model", p.model}, {"stack", p.stack}}};
   out.set("tokens", p.tokens > 0 ? value{p.tokens} : value{});
   out.set("days_asked", p.days > 0 ? value{p.days} : value{});
-  out.set("goodput_fraction", p.goodput);
+  out.set("goodput_fraction", p.failures.empty() ? value{p.goodput} : value{});
+  out.set("failures", p.failures.empty() ? value{} : value{p.failures});
   out.set("interrupted", p.interrupted);
   out.set("assumed", list_of_texts(t.assumed));
   out.set("best", p.best ? training_value(*p.best) : value{});

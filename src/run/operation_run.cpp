@@ -9,6 +9,7 @@
 #include "nvlsim/analysis/operation_metrics.hpp"
 #include "nvlsim/engine/operation_actors.hpp"
 #include "nvlsim/operation/operation.hpp"
+#include "nvlsim/run/operation_job.hpp"
 #include "nvlsim/run/run.hpp"
 #include "run/cluster_operation.hpp"
 #include "run/facility_run.hpp"
@@ -64,31 +65,64 @@ void add_picture(run_record& out, const operation_study& s, const std::string& j
     out.left_out = fmt::format("stretches of the job's life after the first {}", most_spans);
 }
 
-void run_job(run_record& out, const scenario& s, const operation_case& c, operation_metrics& m, bool actors) {
-  result& r = out.outcome;
+/// The job with its step, which `step` gets.
+priced_operation priced(const scenario& s, const operation_case& c, step_price& step) {
   const cluster_job& job = c.jobs.front();
-  const step_price step = price_step(job, {});
+  priced_operation out;
+  step = price_step(job, {});
   if (step.outcome.status != run_status::ok) {
-    for (const std::string& reason : step.outcome.reasons) r.reasons.push_back(job.name + ": " + reason);
-    return;
+    for (const std::string& reason : step.outcome.reasons) out.reasons.push_back(job.name + ": " + reason);
+    return out;
   }
   const training_workload& w = training_of(job);
-  operation_study study{setup_of(s, *c.cluster, job, step.time), {}, 0, {}};
-  r.reasons = setup_problems(study.setup, c.cluster->seeds);
+  out.study.setup = setup_of(s, *c.cluster, job, step.time);
+  out.study.tokens_per_step = static_cast<double>(w.global_batch_size * w.seq_length);
+  if (s.platform.price.per_gpu) out.study.price = s.platform.price.per_gpu->read();
+  out.reasons = setup_problems(out.study.setup, c.cluster->seeds);
+  return out;
+}
+
+void run_job(run_record& out, const scenario& s, const operation_case& c, operation_metrics& m, bool actors) {
+  result& r = out.outcome;
+  step_price step;
+  priced_operation job = priced(s, c, step);
+  r.reasons = job.reasons;
   if (!r.reasons.empty()) return;
-  study.tokens_per_step = static_cast<double>(w.global_batch_size * w.seq_length);
-  if (s.platform.price.per_gpu) study.price = s.platform.price.per_gpu->read();
+  operation_study& study = job.study;
   study.runs = play(study.setup, s, c.cluster->seeds, actors);
   m.training = tally_of(study);
-  for (const std::string& n : step.outcome.notes) r.notes.push_back(job.name + ": " + n);
+  const std::string& name = c.jobs.front().name;
+  for (const std::string& n : step.outcome.notes) r.notes.push_back(name + ": " + n);
   if (s.facility) m.site = site_of_months(r, s, *m.training, step.outcome);
   add_notes(r, study, *m.training);
   add_operation_sections(r, study, *m.training);
-  add_picture(out, study, job.name);
+  add_picture(out, study, name);
   out.over_seeds = spread_over_seeds(study);
 }
 
 }  // namespace
+
+bool is_followed_alone(const scenario& s) {
+  const auto* c = std::get_if<operation_case>(&s.workload);
+  return c && is_lone(*c);
+}
+
+priced_operation price_alone(const scenario& s) {
+  step_price step;
+  return priced(s, std::get<operation_case>(s.workload), step);
+}
+
+operation_metrics measure_alone(const scenario& s, const priced_operation& job) {
+  const auto& c = std::get<operation_case>(s.workload);
+  operation_study study = job.study;
+  study.runs = play(study.setup, s, c.cluster->seeds, false);
+  operation_metrics m;
+  m.duration = c.cluster->duration;
+  m.gpus = study.setup.cluster.gpus();
+  m.lone = true;
+  m.training = tally_of(study);
+  return m;
+}
 
 void run_operation(run_record& out, const scenario& s, const operation_case& c, const run_options& o) {
   operation_metrics m;

@@ -101,4 +101,6 @@ std::unique_ptr<search_space> serving_space(const scenario& s, const search_opti
 std::unique_ptr<search_space> post_training_space(const scenario& s, const search_options& o,
                                                   diagnostics& problems);
 
+std::unique_ptr<search_space> operation_space(const scenario& s, const search_options& o, diagnostics& problems);
+
 }  // namespace nvlsim

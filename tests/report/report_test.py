@@ -133,6 +133,32 @@ class Report(unittest.TestCase):
         self.assertRegex(text, r"LinksPorts .*nvlink (in|out)[0-9.]+ %")
         self.assert_clean(shown)
 
+    def test_a_shared_cluster_has_racks_jobs_gpu_hours_and_seeds(self):
+        page = self.path / "shared.html"
+        nvlsim("report", "gb300-14-racks-shared", "llama3.1-405b-gb300-4608-90-days", "-o", page)
+        data = data_of(page)
+        cluster = next(t["cluster"] for t in data["timelines"] if t["scenario"] == "gb300-14-racks-shared")
+        self.assertEqual((cluster["racks"], cluster["trays_per_rack"], cluster["end_s"]), (14, 18, 30 * 86400))
+        names = {cluster["jobs"][b[3]] for b in cluster["blocks"]}
+        self.assertTrue({"pretraining", "ablation", "agents"} <= names)
+        for rack, tray, trays, _, begin, length in cluster["blocks"]:
+            self.assertTrue(rack < 14 and tray + trays <= 18 and begin + length <= 30 * 86400 + 1)
+        # GPU-hours add up to all there are.
+        for result, gpus, days in zip(data["results"], (14 * 72, 64 * 72), (30, 90)):
+            self.assertAlmostEqual(sum(p["gpu_hours"] for p in result["breakdown"]["gpu_time"]), gpus * days * 24, delta=1e-5 * gpus * days * 24)
+        for t in data["timelines"]:
+            self.assertEqual([c["points"][-1][1] for c in t["over_seeds"]], [1] * len(t["over_seeds"]))
+        shown = self.open(page)
+        self.assertEqual(shown.value("document.querySelectorAll('canvas.gantt').length"), 1)
+        self.assertEqual(shown.value("document.querySelectorAll('svg.waterfall').length"), 2)
+        colours = shown.value("(() => { const c = document.querySelector('canvas.gantt'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data,"
+                              "s = new Set(); for (let i = 0; i < d.length; i += 4) s.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]); return s.size; })()")
+        self.assertGreater(colours, 5)
+        text = shown.value("document.getElementById('page').textContent")
+        for part in ("all GPUs", "interruptions", "Over the seeds", "ettr fraction"):
+            self.assertIn(part, text)
+        self.assert_clean(shown)
+
     def test_latencies_of_pools_are_of_every_request(self):
         nvlsim("report", "deepseek-r1-gb300-prefill-decode", "-o", self.path / "pools.html")
         data = data_of(self.path / "pools.html")

@@ -72,6 +72,8 @@ struct work_clock {
 
 /// A clock at progress 0, which every tier holds. Saves are at least as far apart as a copy takes to drain.
 work_clock start_clock(const std::vector<save_times>& tiers, seconds interval);
+/// The times of saves from now on. `interval` as for `start_clock`.
+void change_times(work_clock& c, const std::vector<save_times>& tiers, seconds interval);
 /// Lets `dt` seconds pass from `now` on, at a share `speed` of the full speed. Constant time, whatever `dt`.
 void work(work_clock& c, double now, double dt, double speed);
 /// Time from now until the job has made `more` progress, saves included.

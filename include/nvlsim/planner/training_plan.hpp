@@ -18,7 +18,8 @@ struct planned_training {
   std::int64_t global_batch_size = 0;
   std::string layout;  ///< "tp 2 pp 8 vp 4 dp 32"
   double step_time_s = 0, tokens_per_s = 0, mfu = 0, bubble = 0, exposed_s = 0;
-  std::optional<double> days;  ///< with a token budget, of productive time and what failures cost
+  std::optional<double> days;     ///< with a token budget, of productive time and what failures cost
+  std::optional<double> goodput;  ///< productive share of the time, if it is not what the question gives
   value text;
   result outcome;
 };
@@ -32,12 +33,14 @@ struct training_question {
   std::int64_t gpus = 0;       ///< 0: as many as `days` need
   double days = 0;             ///< 0: as long as it takes
   double goodput = 1;          ///< productive share of the time; failures and restarts take the rest
+  std::string failures;        ///< an operation profile with which the run is played instead; "": none
   bool flexible_batch = true;  ///< the batch may move to the nearest that divides
 };
 
 struct training_plan {
   std::string model, platform, stack;
   double tokens = 0, days = 0, goodput = 1;
+  std::string failures;
   std::optional<planned_training> best;     ///< that qualifies
   std::optional<planned_training> nearest;  ///< the fastest, where none qualifies
   std::vector<planned_training> sizes;      ///< all numbers of GPUs that were tried, fewest first

@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "nvlsim/operation/cluster_run.hpp"
+#include "nvlsim/operation/shared_store.hpp"
 #include "unit/operation/setups.hpp"
 
 namespace nvlsim {
@@ -160,6 +161,63 @@ TEST_CASE("A job that is evicted goes on later from its last copy in the store")
   // Saves are an hour apart: half an hour is done again, and five hours go to the other.
   CHECK(spent(o.members[0], gpu_use::redone) == Approx(0.5 * hour * 144).margin(1));
   CHECK(o.members[0].progress == Approx(hardware.duration.base() - 5.5 * hour).margin(5));
+}
+
+TEST_CASE("A store shared by jobs slows the copies of each") {
+  const auto rate = [](double gb) { return bandwidth::from_base(gb * 1e9); };
+  const auto size = [](double gb) { return bytes::from_base(gb * 1e9); };
+  const auto secs = [](double s) { return seconds::from_base(s); };
+  SECTION("a lone writer takes what the closed form says") {
+    CHECK(copy_times_together({{size(1000), rate(50), secs(600)}}, rate(100))[0].base() == Approx(20));
+    CHECK(copy_times_together({{size(1000), rate(500), secs(600)}}, rate(100))[0].base() == Approx(10));
+  }
+  SECTION("writers whose trays cannot fill the store together do not slow each other") {
+    const auto t =
+        copy_times_together({{size(1000), rate(40), secs(60)}, {size(500), rate(50), secs(45)}}, rate(100));
+    CHECK(t[0].base() == Approx(25));
+    CHECK(t[1].base() == Approx(10));
+  }
+  SECTION("two that write all the time get half each") {
+    const auto t =
+        copy_times_together({{size(1000), rate(500), secs(1)}, {size(1000), rate(500), secs(1)}}, rate(100));
+    CHECK(t[0].base() == Approx(20).epsilon(0.01));
+    CHECK(t[1].base() == Approx(20).epsilon(0.01));
+  }
+  SECTION("two that write a tenth of the time meet now and then") {
+    // Alone 10 s of 100: a copy meets another with probability 0.2, and then overlaps with it by half in the mean.
+    const auto t =
+        copy_times_together({{size(1000), rate(500), secs(100)}, {size(1000), rate(500), secs(97)}}, rate(100));
+    CHECK(t[0].base() > 10.5);
+    CHECK(t[0].base() < 12);
+  }
+  SECTION("more writers take longer") {
+    double last = 0;
+    std::vector<store_writer> writers;
+    for (int n = 1; n <= 4; ++n) {
+      writers.push_back({size(1000), rate(500), secs(50 + n)});
+      const double t = copy_times_together(writers, rate(100))[0].base();
+      CHECK(t > last);
+      last = t;
+    }
+  }
+}
+
+TEST_CASE("Jobs that save synchronously to one store stop each other longer, only while both run") {
+  operation_setup hardware = test::plain_setup(4, 2, 18);
+  save_tier& store = hardware.save.tiers.front();
+  store.asynchronous = false;
+  store.store_write = bandwidth::from_base(1e9);
+  hardware.save.state = bytes::from_base(600e9);  // 600 s alone
+  cluster_setup c = cluster_of(hardware);
+  c.members = {member("first", hardware, 2, 18)};
+  const double alone = run_cluster(c, 1).members[0].useful_share();
+  CHECK(alone == Approx(6.0 / 7).margin(1e-3));
+  c.members.push_back(member("second", hardware, 2, 18));
+  const double together = run_cluster(c, 1).members[0].useful_share();
+  CHECK(together < alone - 0.01);
+  CHECK(together > 3600.0 / (3600 + 1200) - 1e-3);
+  c.members[1].start = hardware.duration / 2.0;
+  CHECK(run_cluster(c, 1).members[0].useful_share() == Approx((alone + together) / 2).margin(2e-3));
 }
 
 }  // namespace

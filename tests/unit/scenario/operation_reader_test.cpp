@@ -87,5 +87,50 @@ TEST_CASE("What cannot be is refused") {
         std::string::npos);
 }
 
+const std::string shared = (root / "scenarios/operation/gb300-14-racks-shared.json").string();
+
+std::string problems_of_shared(const std::vector<override_option>& sets) {
+  try {
+    load_scenario(shared, sets, folders_under(root));
+  } catch (const input_error& e) {
+    std::string out;
+    for (const problem& p : e.problems()) out += p.pointer + ": " + p.what + "\n";
+    return out;
+  }
+  return {};
+}
+
+TEST_CASE("Jobs that share a cluster train or serve, and have the queue's rules") {
+  const scenario s = load_scenario(shared, {}, folders_under(root));
+  const auto& c = std::get<operation_case>(s.workload);
+  REQUIRE(c.jobs.size() == 3);
+  CHECK(c.jobs[1].queue == "research");
+  CHECK(c.jobs[1].start.base() == 5 * 86400);
+  CHECK(c.jobs[2].replicas == 72);
+  CHECK(std::holds_alternative<inference_workload>(c.jobs[2].alone->workload));
+  REQUIRE(c.cluster->queue);
+  CHECK(c.cluster->queue->generator);
+  CHECK(c.cluster->queue->policy.preempt);
+  CHECK(problems_of_shared({{"/workload/queue/jobs", "null"}}).empty());
+}
+
+TEST_CASE("What jobs that share a cluster cannot have is refused") {
+  const std::string told =
+      problems_of_shared({{"/workload/queue/failures", R"({"node_mtbf": "10 d", "node_repair": "1 h"})"},
+                          {"/workload/queue/maintenance", R"([{"start": "1 d", "length": "1 h"}])"},
+                          {"/jobs/0/replicas", "2"},
+                          {"/jobs/2/replicas", "0"},
+                          {"/jobs/1/name", "pretraining"}});
+  INFO(told);
+  for (const char* pointer : {"/workload/queue/failures", "/workload/queue/maintenance", "/jobs/0/replicas",
+                              "/jobs/2/replicas", "/jobs/1/name"})
+    CHECK(told.find(pointer) != std::string::npos);
+}
+
+TEST_CASE("A facility is worked out for one job") {
+  const std::string told = problems_of_shared({{"/facility", R"({"pue": 1.2})"}});
+  CHECK(told.find("/facility") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace nvlsim

@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <set>
+#include <span>
 #include <string>
 
 #include "nvlsim/scheduling/schedule.hpp"
@@ -23,15 +24,22 @@ int racks_of(const std::string& on) {
   return static_cast<int>(racks.size());
 }
 
-}  // namespace
+/// How a schedule of ours compares with Slurm's.
+struct agreement {
+  double queued = 0;  ///< mean queue time over Slurm's
+  double finished_s = 0;
+  int in_time = 0;  ///< starts within 3 s
+  int racks = 0;    ///< jobs on as many racks
+  int nodes = 0;    ///< jobs on the same nodes
+};
 
-TEST_CASE("Slurm's own schedule comes out: starts, racks and nodes") {
+agreement replayed(std::span<const test::slurm_job> submitted) {
   queue_setting s;
   s.cluster = {4, 6, 4};
   s.policy.backfill_interval = 1.0_s;
   s.placement.whole_nodes = true;
   job_list jobs{{}, {"user"}, {"queue"}, {}};
-  for (const test::slurm_job& j : test::slurm_22_05) {
+  for (const test::slurm_job& j : submitted) {
     batch_job b;
     b.submit = seconds::from_base(j.submit_s);
     b.run = seconds::from_base(j.run_s);
@@ -42,21 +50,41 @@ TEST_CASE("Slurm's own schedule comes out: starts, racks and nodes") {
   }
   const queue_schedule out = schedule_jobs(jobs, s);
   REQUIRE(out.attempts.size() == jobs.jobs.size());
+  agreement a;
   double queued = 0, slurm_queued = 0;
-  int in_time = 0, racks = 0, same_nodes = 0;
-  for (const job_attempt& a : out.attempts) {
-    const test::slurm_job& slurm = test::slurm_22_05[static_cast<std::size_t>(a.job)];
-    queued += a.start_s - slurm.submit_s;
+  for (const job_attempt& x : out.attempts) {
+    const test::slurm_job& slurm = submitted[static_cast<std::size_t>(x.job)];
+    queued += x.start_s - slurm.submit_s;
     slurm_queued += slurm.start_s - slurm.submit_s;
-    const std::string on = text_of(a.nodes, 6);
-    in_time += std::abs(a.start_s - slurm.start_s) <= 3;
-    racks += racks_of(on) == racks_of(slurm.on);
-    same_nodes += on == slurm.on;
+    const std::string on = text_of(x.nodes, 6);
+    a.in_time += std::abs(x.start_s - slurm.start_s) <= 3;
+    a.racks += racks_of(on) == racks_of(slurm.on);
+    a.nodes += on == slurm.on;
   }
-  CAPTURE(queued / slurm_queued, in_time, racks, same_nodes);
-  CHECK(queued == Approx(slurm_queued).epsilon(0.05));
-  CHECK(in_time == 36);
-  CHECK(racks >= 34);
-  CHECK(same_nodes >= 29);
-  CHECK(out.elapsed_s == Approx(344.8).margin(2));
+  a.queued = queued / slurm_queued;
+  a.finished_s = out.elapsed_s;
+  return a;
+}
+
+}  // namespace
+
+TEST_CASE("Slurm's own schedule comes out: starts, racks and nodes") {
+  const agreement a = replayed(test::slurm_22_05);
+  CAPTURE(a.queued, a.in_time, a.racks, a.nodes);
+  CHECK(a.queued == Approx(1).epsilon(0.05));
+  CHECK(a.in_time == 36);
+  CHECK(a.racks >= 34);
+  CHECK(a.nodes >= 29);
+  CHECK(a.finished_s == Approx(344.8).margin(2));
+}
+
+// Not as close: reservations of jobs that wait take other nodes than Slurm's, so that short jobs go ahead of them
+// on nodes that Slurm keeps, or wait for nodes that it does not.
+TEST_CASE("A later schedule of Slurm's, for which no rule was made, comes out for three jobs of four") {
+  const agreement a = replayed(test::slurm_22_05_later);
+  CAPTURE(a.queued, a.in_time, a.racks, a.nodes, a.finished_s);
+  CHECK(a.queued == Approx(0.79).margin(0.03));
+  CHECK(a.in_time >= 36);
+  CHECK(a.racks >= 37);
+  CHECK(a.finished_s == Approx(331.6).epsilon(0.1));
 }

@@ -1,0 +1,24 @@
+// A training job that has a cluster for months, priced once and played under several policies.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nvlsim/analysis/operation_metrics.hpp"
+#include "nvlsim/scenario/scenario.hpp"
+
+namespace nvlsim {
+
+/// Whether the scenario is an operation of one training job that has the cluster from the start.
+bool is_followed_alone(const scenario& s);
+
+struct priced_operation {
+  operation_study study;             ///< without runs
+  std::vector<std::string> reasons;  ///< why it cannot run; empty if it can
+};
+/// Prices the job's step with everything healthy and with each degraded part. Requires `is_followed_alone`.
+priced_operation price_alone(const scenario& s);
+/// Plays it for the scenario's seeds, and measures; without a facility. The same as a run.
+operation_metrics measure_alone(const scenario& s, const priced_operation& job);
+
+}  // namespace nvlsim

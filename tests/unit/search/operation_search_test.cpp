@@ -1,0 +1,72 @@
+// A search over spare trays, intervals and recoveries of a job that trains for months.
+#include <catch2/catch.hpp>
+
+#include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/run/run.hpp"
+#include "nvlsim/search/search.hpp"
+#include "support/shipped.hpp"
+
+namespace nvlsim {
+namespace {
+
+using Catch::Matchers::Contains;
+
+const std::vector<override_option> eight_racks = {{"/workload/seeds", "5"},
+                                                  {"/platform/racks", "8"},
+                                                  {"/jobs/0/workload/dp", "8"},
+                                                  {"/jobs/0/workload/global_batch_size", "256"}};
+
+search_result search_months(std::vector<search_restriction> only, int jobs = 2, std::int64_t gpus = 576) {
+  search_options o;
+  o.gpus = gpus;
+  o.top = 1000;
+  o.jobs = jobs;
+  o.restrictions = std::move(only);
+  return search_layouts(test::shipped_scenario("operation/llama3.1-405b-gb300-4608-90-days", eight_racks), o);
+}
+
+TEST_CASE("The best months that a search finds are those of a run") {
+  const search_result found = search_months({{"checkpoint_interval", {"120", "3600"}},
+                                             {"gpus_per_rack", {"64", "72"}},
+                                             {"recovery", {"restart", "replica"}}});
+  CHECK(found.candidates == 8);
+  REQUIRE(found.found == 8);
+  CHECK(found.objective == "tokens_per_s");
+  for (const found_layout* l : {&found.best.front(), &found.best.back()}) {
+    std::vector<override_option> sets = eight_racks;
+    for (const auto& [pointer, v] : found.everywhere) sets.push_back({pointer, to_json(v, 0)});
+    for (std::size_t i = 0; i < l->parameters.size(); ++i)
+      sets.push_back({found.pointers[i], to_json(l->parameters[i], 0)});
+    const result run = run_scenario(test::shipped_scenario("operation/llama3.1-405b-gb300-4608-90-days", sets),
+                                    {.simulate = false})
+                           .outcome;
+    REQUIRE(run.status == run_status::ok);
+    for (std::size_t m = 0; m < found.metrics.size(); ++m) {
+      INFO(found.metrics[m]);
+      const value* v = run.metrics.find(found.metrics[m]);
+      REQUIRE(v);
+      REQUIRE((v->number() != nullptr) == l->metrics[m].has_value());
+      if (v->number()) CHECK(*l->metrics[m] == Approx(*v->number()).epsilon(1e-9));
+    }
+  }
+}
+
+TEST_CASE("A search of months does not depend on the number of threads") {
+  const std::vector<search_restriction> only = {{"checkpoint_interval", {"300", "600"}}};
+  const search_result one = search_months(only, 1), two = search_months(only, 2);
+  REQUIRE(one.best.size() == two.best.size());
+  for (std::size_t i = 0; i < one.best.size(); ++i) CHECK(one.best[i].metrics == two.best[i].metrics);
+}
+
+TEST_CASE("A search of months says what it cannot search") {
+  CHECK_THROWS_WITH(search_months({}, 1, 500), Contains("not whole racks"));
+  CHECK_THROWS_WITH(search_months({{"recovery", {"hope"}}}), Contains("restart, elastic, replica"));
+  search_options o;
+  o.gpus = 1008;
+  CHECK_THROWS_WITH(search_layouts(test::shipped_scenario("operation/gb300-14-racks-shared", {}), o),
+                    Contains("one training job"));
+}
+
+}  // namespace
+}  // namespace nvlsim
