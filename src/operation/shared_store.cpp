@@ -52,7 +52,7 @@ std::vector<seconds> copy_times_together(const std::vector<store_writer>& writer
       if (c.left > 0) {
         const double end = now + c.left / c.rate;
         c.left -= c.rate * (next - now);
-        if (end > next * (1 + 1e-15)) continue;
+        if (end > next * (1 + 1e-12)) continue;  // what is left is rounding
         c.left = 0;
         c.sum += next - c.begin;
         ++c.copies;

@@ -190,6 +190,12 @@ TEST_CASE("A store shared by jobs slows the copies of each") {
     CHECK(t[0].base() > 10.5);
     CHECK(t[0].base() < 12);
   }
+  SECTION("sizes and cycles of real jobs") {
+    const store_writer large{size(5681.7), rate(128 * 4), secs(163.7)},
+        small_one{size(5681.7), rate(64 * 4), secs(163.3)};
+    for (const double store : {20.0, 97.3, 100.0, 400.0})
+      CHECK(copy_times_together({large, small_one, large}, rate(store))[0].base() >= 5681.7 / store);
+  }
   SECTION("more writers take longer") {
     double last = 0;
     std::vector<store_writer> writers;
