@@ -3,6 +3,8 @@
 #include <deque>
 #include <queue>
 #include <random>
+#include <utility>
+#include <vector>
 
 #include "nvlsim/fleet/fleet.hpp"
 #include "nvlsim/units/random.hpp"
@@ -29,6 +31,8 @@ class rack_space {
     if (best >= 0) free_[static_cast<std::size_t>(best)] -= gpus;
     return best;
   }
+  std::int64_t racks() const { return static_cast<std::int64_t>(free_.size()); }
+  std::int64_t free(std::int64_t rack) const { return free_[static_cast<std::size_t>(rack)]; }
   void give(std::int64_t rack, std::int64_t gpus) { free_[static_cast<std::size_t>(rack)] += gpus; }
   void break_until(double time_s, std::int64_t rack, std::int64_t gpus) { broken_.push({time_s, rack, gpus}); }
   void repair(double now_s) {
@@ -116,7 +120,8 @@ class fleet_player {
   void fill(std::size_t i, std::int64_t wanted, double ready_s) {
     auto& all = states_[i].replicas;
     while (static_cast<std::int64_t>(all.size()) < wanted) {
-      const std::int64_t rack = space_.take(about(i).gpus);
+      std::int64_t rack = space_.take(about(i).gpus);
+      if (rack < 0 && f_.preempt && make_room(i, ready_s - about(i).start_s)) rack = space_.take(about(i).gpus);
       if (rack < 0) {
         if (ready_s > 0) out_.services[i].unplaced_s += f_.tick_s;
         return;
@@ -124,6 +129,51 @@ class fleet_player {
       all.push_back({rack, ready_s});
       if (ready_s > 0) ++out_.services[i].starts;
     }
+  }
+
+  /// Replicas behind service `i` that may leave a rack, the last service and the last to come first, until it has
+  /// room; empty if it cannot have.
+  std::vector<std::pair<std::size_t, std::size_t>> victims_in(std::int64_t rack, std::size_t i) const {
+    std::vector<std::pair<std::size_t, std::size_t>> out;  // service, replica
+    std::int64_t room = space_.free(rack);
+    for (std::size_t j = states_.size(); j-- > i + 1;) {
+      const auto& all = states_[j].replicas;
+      auto left = static_cast<std::int64_t>(all.size());
+      for (std::size_t k = all.size(); k-- > 0 && left > about(j).scaler.least && room < about(i).gpus;)
+        if (all[k].rack == rack) out.emplace_back(j, k), --left, room += about(j).gpus;
+    }
+    if (room < about(i).gpus) out.clear();
+    return out;
+  }
+
+  /// Evicts the fewest replicas of services behind `i` that make room for one of its. Whether it did.
+  bool make_room(std::size_t i, double now) {
+    std::vector<std::pair<std::size_t, std::size_t>> best;
+    for (std::int64_t rack = 0; rack < space_.racks(); ++rack) {
+      auto victims = victims_in(rack, i);
+      if (!victims.empty() && (best.empty() || victims.size() < best.size())) best = std::move(victims);
+    }
+    for (const auto& [j, k] : best) evict(j, k, now);
+    return !best.empty();
+  }
+
+  /// What a replica had in flight comes again; its router knows at once.
+  void evict(std::size_t j, std::size_t which, double now) {
+    service_state& s = states_[j];
+    service_outcome& o = out_.services[j];
+    const replica gone = s.replicas[which];
+    s.replicas.erase(s.replicas.begin() + static_cast<std::ptrdiff_t>(which));
+    space_.give(gone.rack, about(j).gpus);
+    ++o.evicted;
+    if (gone.ready_s <= now) come_again(s, o, s.in_flight);
+  }
+
+  static void come_again(service_state& s, service_outcome& o, double requests) {
+    const double lost = std::min(requests, o.served);
+    s.again += lost;
+    o.retried += lost;
+    o.served -= lost;
+    o.attained -= std::min(o.attained, lost * s.attained);
   }
 
   /// The load that replicas are wanted for.
@@ -235,11 +285,7 @@ class fleet_player {
     ++o.failures;
     if (gone.ready_s > now) return;  // it served nobody yet
     // What it had, and what is sent to it until somebody notices, comes again.
-    const double lost = std::min(s.in_flight + s.rate * f_.failures.detection_s, o.served);
-    s.again += lost;
-    o.retried += lost;
-    o.served -= lost;
-    o.attained -= std::min(o.attained, lost * s.attained);
+    come_again(s, o, s.in_flight + s.rate * f_.failures.detection_s);
   }
 
   void sample(std::size_t i, double now) {

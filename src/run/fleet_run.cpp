@@ -117,6 +117,7 @@ void add(service_outcome& sum, const service_outcome& o) {
   sum.ttft_s += o.ttft_s * o.served;
   sum.failures += o.failures;
   sum.starts += o.starts;
+  sum.evicted += o.evicted;
   sum.most_ready = std::max(sum.most_ready, o.most_ready);
 }
 
@@ -156,6 +157,7 @@ value service_value(const service_outcome& o, const fleet_service& about, double
   out.set("starts", static_cast<double>(o.starts) / seeds);
   out.set("failures", static_cast<double>(o.failures) / seeds);
   out.set("short_of_capacity_s", o.short_s / seeds);
+  if (o.evicted > 0) out.set("evicted", static_cast<double>(o.evicted) / seeds);
   out.set("without_room_s", o.unplaced_s / seeds);
   return out;
 }

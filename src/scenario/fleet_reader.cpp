@@ -139,6 +139,7 @@ std::shared_ptr<fleet_case> read_fleet(config::reader& workload, const config::d
   f.racks = p.racks;
   f.gpus_per_rack = p.gpus_per_rack();
   if (const auto x = r->find_quantity<seconds>("tick", {0.1, 3600})) f.tick_s = x->base();
+  f.preempt = r->boolean_or("preempt", false);
   read_failures(*r, p, f.failures);
   for (config::reader& one : r->elements("services")) {
     fleet_member m = read_service(one, doc, p, read_alone, problems);
@@ -174,7 +175,8 @@ value write_fleet(const fleet_case& f) {
     services.items()->push_back(std::move(one));
   }
   const fleet_failures& x = f.cluster.failures;
-  value out{value::object{{"tick", f.cluster.tick_s}, {"services", std::move(services)}}};
+  value out{value::object{
+      {"tick", f.cluster.tick_s}, {"preempt", f.cluster.preempt}, {"services", std::move(services)}}};
   out.set("failures",
           value::object{{"gpu_mtbf", x.gpu_mtbf_s}, {"detection", x.detection_s}, {"repair", x.repair_s}});
   return out;

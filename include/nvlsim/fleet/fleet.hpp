@@ -79,6 +79,7 @@ struct fleet_spec {
   std::int64_t racks = 1, gpus_per_rack = 1;
   fleet_failures failures;
   double duration_s = 86400, tick_s = 10;
+  bool preempt = false;  ///< a service without room takes replicas of those behind it, down to their `least`
 };
 
 /// Every reason why this fleet cannot be; empty if it can.
@@ -95,6 +96,7 @@ struct service_outcome {
   double unplaced_s = 0;  ///< time in which a wanted replica finds no GPUs
   double energy_J = 0;    ///< of ready and starting replicas
   std::int64_t failures = 0, starts = 0, most_ready = 0;
+  std::int64_t evicted = 0;  ///< replicas that gave way to a service before it
 
   double availability() const { return requests > 0 ? served / requests : 1; }
   double slo_share() const { return requests > 0 ? attained / requests : 1; }

@@ -136,6 +136,31 @@ TEST_CASE("Services share racks in order of priority") {
   REQUIRE(o.services[1].dropped == 0);  // 8 x 10 requests a second are just enough
 }
 
+TEST_CASE("With preemption the first service takes replicas of the last, which keeps its least") {
+  // 144 GPUs hold 18 replicas. The first service wants 15 at its peak and 2 else; the last all that is left.
+  fleet_service first = service({10, 120, 10, 10}), last = service({80, 80, 80, 80});
+  first.scaler = {scaling_policy::scheduled, 1, 15, 0.8, 60, 300};
+  last.scaler = {scaling_policy::scheduled, 4, 16, 0.8, 60, 300};
+  first.start_s = last.start_s = 120;
+  fleet_spec f = fleet_of({first, last});
+  const fleet_outcome waits = play_fleet(f, 1);
+  f.preempt = true;
+  const fleet_outcome takes = play_fleet(f, 1);
+  CHECK(waits.services[0].unplaced_s > 0);
+  CHECK(waits.services[1].evicted == 0);
+  CHECK(takes.services[1].evicted > 0);
+  CHECK(takes.services[0].evicted == 0);
+  CHECK(takes.services[0].unplaced_s < waits.services[0].unplaced_s);
+  CHECK(takes.services[0].availability() > waits.services[0].availability());
+  CHECK(takes.services[1].availability() < waits.services[1].availability());
+  CHECK(takes.services[1].retried > 0);
+  for (const fleet_sample& s : takes.samples[1]) CHECK(s.ready + s.starting >= 4);
+  for (const service_outcome& o : takes.services) CHECK(settled(o) == Approx(o.requests).epsilon(1e-3));
+  // Replicas of the last that may not leave make no room.
+  f.services[1].scaler.least = 16;
+  CHECK(play_fleet(f, 1).services[1].evicted == 0);
+}
+
 TEST_CASE("A fleet that cannot be says why") {
   fleet_service s = service({1});
   s.gpus = 100;
