@@ -8,19 +8,24 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/compat.hpp"
+#include "engine/session.hpp"
 #include "engine/simgrid_zone.hpp"
 #include "nvlsim/engine/simulation.hpp"
+#include "nvlsim/model/model.hpp"
 #include "nvlsim/network/fabric_path.hpp"
+#include "nvlsim/network/topology.hpp"
 #include "nvlsim/plan/collective_workload.hpp"
 #include "nvlsim/run/run.hpp"
 #include "nvlsim/scenario/job_places.hpp"
 #include "nvlsim/scenario/scenario.hpp"
 #include "oracles/in_child.hpp"
+#include "support/ports.hpp"
 #include "support/shipped.hpp"
 
 using namespace nvlsim;
@@ -308,4 +313,41 @@ TEST_CASE("A step beside a checkpoint takes as long by hand") {
                       return std::vector<double>{*std::max_element(end_times.begin(), end_times.end())};
                     }).front();
   CHECK(job_times(r).front() == Approx(by).epsilon(0.01));
+}
+
+TEST_CASE("KV caches of 63 prefill workers reach one decode worker as late as by hand") {
+  const auto ttft = [](const char* fidelity) {
+    const scenario s =
+        test::shipped_scenario("inference/deepseek-r1-gb300-prefill-decode",
+                               {{"/model", "llama3-8b"},
+                                {"/workload/engine", R"({"weights": "bf16", "kv_cache": "bf16"})"},
+                                {"/workload/load", R"({"kind": "closed_loop", "requests": 63, "concurrency": 63,
+                                "input": {"mean": 8000}, "output": {"mean": 64}})"},
+                                {"/workload/layout", R"({"prefill": {"workers": 63}, "decode": {"workers": 1}})"},
+                                {"/simulation/fidelity", fidelity}});
+    return std::pair(*run_scenario(s).outcome.metrics.at_pointer("/ttft_s/max")->number(), s);
+  };
+  const auto [flow, s] = ttft("flow");
+  const double cache = 8000 * kv_bytes_per_token(s.model, precision::bf16), rate = s.platform.gpu.nvlink.base();
+  constexpr int senders = 63;
+  const double last =
+      in_child([&] {
+        engine::session here;
+        std::vector<std::int64_t> gpus(senders + 1);
+        std::iota(gpus.begin(), gpus.end(), 0);
+        const network::zones z =
+            network::build(here.engine(), network::describe(test::bare_ports({}, rate), gpus));
+        int payload = 0;
+        for (int i = 0; i < senders; ++i) {
+          sg4::Mailbox* box = sg4::Mailbox::by_name(std::to_string(i));
+          engine::compat::add_actor(z.nvlink[static_cast<std::size_t>(i)], "prefill",
+                                    [=, &payload] { box->put(&payload, static_cast<std::uint64_t>(cache)); });
+          engine::compat::add_actor(z.nvlink.back(), "decode", [box] { box->get<int>(); });
+        }
+        here.engine().run();
+        return std::vector<double>{here.now()};
+      }).front();
+  CHECK(last == Approx(senders * cache / rate).epsilon(1e-3));
+  // In `closed` each has the port to itself.
+  CHECK(flow - ttft("closed").first == Approx(last - cache / rate).epsilon(0.01));
 }
