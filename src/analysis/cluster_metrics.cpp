@@ -269,16 +269,17 @@ cluster_picture picture_of(const job_list& jobs, const queue_cluster& c, const q
   out.end_s = played.elapsed_s;
   for (const batch_job& j : jobs.jobs) out.jobs.push_back(j.name);
   const int per = c.nodes_per_rack;
-  for (const job_attempt& a : played.attempts) {
-    if (!(a.end_s > a.start_s)) continue;
-    for (const int n : a.nodes) {
+  const auto moves = moves_by_attempt(played);
+  for (std::size_t at = 0; at < played.attempts.size(); ++at)
+    for (const node_stay& x : stays_of(played.attempts[at], moves[at])) {
+      if (!(x.end_s > x.begin_s)) continue;
+      const int n = x.node;
       cluster_picture::block* last = out.blocks.empty() ? nullptr : &out.blocks.back();
-      const bool follows = last && last->job == a.job && last->begin_s == a.start_s && n % per > 0 &&
-                           last->rack == n / per && last->tray + last->trays == n % per;
+      const bool follows = last && last->job == x.job && last->begin_s == x.begin_s && last->end_s == x.end_s &&
+                           n % per > 0 && last->rack == n / per && last->tray + last->trays == n % per;
       if (follows) ++last->trays;
-      else out.blocks.push_back({n / per, n % per, 1, a.job, a.start_s, a.end_s});
+      else out.blocks.push_back({n / per, n % per, 1, x.job, x.begin_s, x.end_s});
     }
-  }
   if (out.blocks.size() > most_blocks) {
     out.left_out = static_cast<std::int64_t>(out.blocks.size() - most_blocks);
     std::stable_sort(out.blocks.begin(), out.blocks.end(), [](const auto& a, const auto& b) {

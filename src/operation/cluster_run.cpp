@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 #include <queue>
+#include <set>
 
 #include "nvlsim/operation/shared_store.hpp"
 #include "nvlsim/scheduling/cluster_world.hpp"
@@ -47,11 +48,10 @@ class shared_cluster final : public cluster_world {
       members_.push_back(begin_job(m.life, machine_without_job(c.shape, m.life.asked)));
       members_.back().alone = false;
       members_.back().absent = true;
+      members_.back().machine.notes_moves = true;
       members_.back().phase = gpu_use::waiting;
       members_.back().outcome.began = -1;
     }
-    known_moves_.resize(members_.size());
-    nodes_of_.resize(members_.size());
     take_orders();
   }
 
@@ -74,10 +74,8 @@ class shared_cluster final : public cluster_world {
     const std::int32_t m = member_of_job_[at(job)];
     for_others(m, [&](operation_state& s) { take(s, nodes); });
     if (m >= 0) {
-      nodes_of_[at(m)] = nodes;
       account(members_[at(m)], now);
       come(members_[at(m)], nodes);
-      known_moves_[at(m)] = members_[at(m)].machine.moves;
     }
     if (m >= 0) share_store();
     take_orders();
@@ -235,24 +233,23 @@ class shared_cluster final : public cluster_world {
       return;
     }
     if (s.phase == gpu_use::waiting && clear_spares(m, q)) look_for_trays(s);
-    if (s.machine.moves == known_moves_[at(m)]) return;
-    known_moves_[at(m)] = s.machine.moves;
     tell_move(m, q);
   }
 
   void tell_move(std::int32_t m, queue_control& q) {
-    const auto& trays = members_[at(m)].machine.tray_of;
-    std::vector<int> now(trays.begin(), trays.end()), lost, gained;
-    std::sort(now.begin(), now.end());
-    const std::vector<int>& before = nodes_of_[at(m)];
-    std::set_difference(before.begin(), before.end(), now.begin(), now.end(), std::back_inserter(lost));
-    std::set_difference(now.begin(), now.end(), before.begin(), before.end(), std::back_inserter(gained));
+    std::set<int> lost, gained;
+    for (const auto& [from, to] : members_[at(m)].machine.trail) {  // what comes and goes again is no move
+      if (gained.erase(from) == 0) lost.insert(from);
+      if (lost.erase(to) == 0) gained.insert(to);
+    }
+    members_[at(m)].machine.trail.clear();
+    const std::vector<int> from(lost.begin(), lost.end()), to(gained.begin(), gained.end());
+    if (from.empty()) return;
     for_others(m, [&](operation_state& s) {
-      take(s, gained);
-      give_back(s, lost);
+      take(s, to);
+      give_back(s, from);
     });
-    nodes_of_[at(m)] = now;
-    q.move(jobs_of_[at(m)], std::move(now));
+    q.move(jobs_of_[at(m)], from, to);
   }
 
   /// Evicts weaker jobs from trays in the racks where a job lacks some. Whether it got one.
@@ -340,8 +337,6 @@ class shared_cluster final : public cluster_world {
   std::vector<bool> down_;             ///< by tray: as the queue knows it
   operation_state base_;
   std::vector<operation_state> members_;
-  std::vector<std::int64_t> known_moves_;   ///< by member
-  std::vector<std::vector<int>> nodes_of_;  ///< by member, ascending, as the queue knows them
   std::map<std::vector<std::size_t>, std::vector<std::vector<save_times>>> times_of_writers_;
   std::priority_queue<due> due_;
   std::uint64_t number_ = 0;

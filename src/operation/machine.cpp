@@ -11,6 +11,8 @@ namespace {
 bool is_up(const machine_state& m, std::int64_t tray) { return m.causes[at(tray)] == 0; }
 
 void put(machine_state& m, std::int32_t slot, std::int64_t tray) {
+  if (m.notes_moves && m.tray_of[at(slot)] >= 0)
+    m.trail.emplace_back(m.tray_of[at(slot)], static_cast<std::int32_t>(tray));
   m.slot_of[at(tray)] = slot;
   m.tray_of[at(slot)] = static_cast<std::int32_t>(tray);
 }
@@ -109,6 +111,7 @@ void vacate(machine_state& m) {
   for (std::int32_t& tray : m.tray_of)
     if (tray >= 0) m.slot_of[at(std::exchange(tray, -1))] = -1;
   m.hurt.clear();
+  m.trail.clear();
   m.first_slots.clear();
   m.job_rack_on.assign(at(m.shape.racks), -1);
   m.free_racks.clear();
@@ -160,7 +163,6 @@ std::int64_t move_hurt(machine_state& m) {
     }
   }
   std::erase_if(m.hurt, [&](std::int32_t slot) { return is_up(m, m.tray_of[at(slot)]); });
-  m.moves += moved;
   return moved;
 }
 

@@ -30,7 +30,6 @@ std::string_view state_of(const batch_job& job, const job_attempt* last) {
       return "PREEMPTED";
     case attempt_end::node_failed:
     case attempt_end::maintenance:
-    case attempt_end::moved:
       break;
   }
   return "NODE_FAIL";
@@ -106,13 +105,13 @@ class node_lanes {
         busy_until_(static_cast<std::size_t>(c.nodes()) * static_cast<std::size_t>(per_), -1) {}
 
   /// The first lane that a stay has.
-  int take(int node, const job_attempt& a) {
-    int first = -1, left = a.gpus_each;
+  int take(const node_stay& x, int gpus) {
+    int first = -1, left = gpus;
     for (int lane = 0; lane < per_ && left > 0; ++lane) {
-      double& until = busy_until_[static_cast<std::size_t>(node) * static_cast<std::size_t>(per_) +
+      double& until = busy_until_[static_cast<std::size_t>(x.node) * static_cast<std::size_t>(per_) +
                                   static_cast<std::size_t>(lane)];
-      if (until > a.start_s) continue;
-      until = a.end_s;
+      if (until > x.begin_s) continue;
+      until = x.end_s;
       --left;
       if (first < 0) first = lane;
     }
@@ -150,7 +149,9 @@ void write_queue_trace(std::ostream& out, const job_list& jobs, const queue_sett
   text = "{\"displayTimeUnit\":\"ns\",\"metadata\":" + text + ",\"traceEvents\":[";
   append_names(text, c);
   node_lanes lanes(c);
-  for (const job_attempt& a : schedule.attempts) {
+  const auto moves = moves_by_attempt(schedule);
+  for (std::size_t at = 0; at < schedule.attempts.size(); ++at) {
+    const job_attempt& a = schedule.attempts[at];
     const batch_job& job = jobs.jobs[static_cast<std::size_t>(a.job)];
     std::string name;
     output::append_json_string(name, fmt::format("{} ({} GPUs)", job.name, job.gpus));
@@ -158,12 +159,12 @@ void write_queue_trace(std::ostream& out, const job_list& jobs, const queue_sett
     const auto user = static_cast<std::size_t>(job.user);
     output::append_json_string(args, user < jobs.users.size() ? jobs.users[user] : std::string());
     args += fmt::format(",\"wait_s\":{}}}", a.start_s - job.submit.base());
-    for (const int n : a.nodes) {
-      const int tid = n % c.nodes_per_rack * c.gpus_per_node + lanes.take(n, a) + 1;
+    for (const node_stay& x : stays_of(a, moves[at])) {
+      const int n = x.node, tid = n % c.nodes_per_rack * c.gpus_per_node + lanes.take(x, a.gpus_each) + 1;
       fmt::format_to(
           std::back_inserter(text),
           ",\n{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f},\"name\":{},\"args\":{}}}",
-          n / c.nodes_per_rack + 1, tid, a.start_s * us, (a.end_s - a.start_s) * us, name, args);
+          n / c.nodes_per_rack + 1, tid, x.begin_s * us, (x.end_s - x.begin_s) * us, name, args);
     }
     if (text.size() > chunk) out << text, text.clear();
   }

@@ -125,10 +125,13 @@ std::vector<int> place_segments(taker& t, int count, int size) {
   int whole = count / size;
   const int rest = count % size;
   std::vector<rack_room>& rooms = t.rooms();
-  std::sort(rooms.begin(), rooms.end(), [size](const rack_room& a, const rack_room& b) {
-    const int in_a = a.nodes / size, in_b = b.nodes / size;
-    return in_a != in_b ? in_a > in_b : fuller(a, b);
-  });
+  // Each rack takes a segment at least, so no more racks than segments have to be in order.
+  const auto most = static_cast<std::ptrdiff_t>(std::min(rooms.size(), static_cast<std::size_t>(whole) + 1));
+  std::partial_sort(rooms.begin(), rooms.begin() + most, rooms.end(),
+                    [size](const rack_room& a, const rack_room& b) {
+                      const int in_a = a.nodes / size, in_b = b.nodes / size;
+                      return in_a != in_b ? in_a > in_b : fuller(a, b);
+                    });
   std::vector<int> used(rooms.size());
   for (std::size_t i = 0; whole > 0; ++i) {
     if (i == rooms.size()) return {};

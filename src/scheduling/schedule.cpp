@@ -80,14 +80,15 @@ class cluster_queue_run final : public queue_control {
   void take_down(int node) override { lose(node, attempt_end::node_failed); }
   void bring_up(int node) override { state_.bring_up(node); }
   void finish(int job) override { leave(job, attempt_end::finished); }
-  void move(int job, std::vector<int> nodes) override {
-    job_attempt& a = out_.attempts[index(running_.attempt_of[index(job)])];
+  void move(int job, const std::vector<int>& lost, const std::vector<int>& gained) override {
+    const int attempt = running_.attempt_of[index(job)];
+    std::vector<int>& nodes = out_.attempts[index(attempt)].nodes;
     const job_demand& d = demands_[index(job)];
-    a.how = attempt_end::moved;
-    a.end_s = now_;
-    state_.release(job, d.gpus_each, a.nodes);
-    running_.by_limit.erase({a.start_s + limit(job), job});
-    sit(job, std::move(nodes));
+    state_.release(job, d.gpus_each, lost);
+    state_.hold(job, d.gpus_each, gained);
+    for (const int n : lost) nodes.erase(std::lower_bound(nodes.begin(), nodes.end(), n));
+    for (const int n : gained) nodes.insert(std::lower_bound(nodes.begin(), nodes.end(), n), n);
+    out_.moves.push_back({attempt, now_, lost, gained});
   }
   bool clear_for(int job, int node) override {
     const std::vector<int> holders(state_.jobs_on(node).begin(), state_.jobs_on(node).end());
@@ -284,17 +285,11 @@ class cluster_queue_run final : public queue_control {
     order_.hold(job, d.gpus(), now_);
     if (!is_steered(job))
       add(now_ + std::min(remaining_[index(job)], limit(job)), event_kind::job_end, job, attempt);
-    sit(job, std::move(nodes));
-    if (world_) world_->hold(job, now_, out_.attempts.back().nodes);
-  }
-
-  /// Begins a stay on nodes.
-  void sit(int job, std::vector<int> nodes) {
-    const job_demand& d = demands_[index(job)];
-    state_.hold(job, d.gpus_each, nodes);
     running_.attempt_of[index(job)] = static_cast<int>(out_.attempts.size());
+    state_.hold(job, d.gpus_each, nodes);
     out_.attempts.push_back({job, now_, now_, attempt_end::still_running, d.gpus_each, std::move(nodes)});
     running_.by_limit.insert({now_ + limit(job), job});
+    if (world_) world_->hold(job, now_, out_.attempts.back().nodes);
   }
 
   bool is_steered(int job) const { return world_ && world_->steers(job); }
@@ -474,6 +469,27 @@ class cluster_queue_run final : public queue_control {
 };
 
 }  // namespace
+
+std::vector<std::vector<const node_move*>> moves_by_attempt(const queue_schedule& s) {
+  std::vector<std::vector<const node_move*>> out(s.attempts.size());
+  for (const node_move& m : s.moves) out[static_cast<std::size_t>(m.attempt)].push_back(&m);
+  return out;
+}
+
+std::vector<node_stay> stays_of(const job_attempt& a, const std::vector<const node_move*>& moves) {
+  std::vector<node_stay> out;
+  std::map<int, double> since;
+  const auto begin_of = [&](int node) {
+    const auto at = since.find(node);
+    return at == since.end() ? a.start_s : at->second;
+  };
+  for (const node_move* m : moves) {
+    for (const int n : m->lost) out.push_back({a.job, n, begin_of(n), m->at_s});
+    for (const int n : m->gained) since[n] = m->at_s;
+  }
+  for (const int n : a.nodes) out.push_back({a.job, n, begin_of(n), a.end_s});
+  return out;
+}
 
 queue_schedule schedule_jobs(const job_list& jobs, const queue_setting& setting) {
   return cluster_queue_run(jobs, setting, nullptr).run();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "nvlsim/operation/failures.hpp"
@@ -28,9 +29,10 @@ struct machine_state {
   std::vector<std::int32_t> hurt;         ///< slots whose tray is broken, in the order in which they broke
   std::vector<std::int32_t> free_racks;   ///< racks without a part of the job
   std::int64_t broken = 0;                ///< trays
-  std::int64_t moves = 0;                 ///< of slots, so far
-  bool notes_flips = false;               ///< keeps `flips`
-  std::vector<std::int32_t> flips;        ///< trays that broke or came back, for who takes them out
+  bool notes_moves = false;               ///< keeps `trail`
+  std::vector<std::pair<std::int32_t, std::int32_t>> trail;  ///< trays that slots left, and where they went
+  bool notes_flips = false;                                  ///< keeps `flips`
+  std::vector<std::int32_t> flips;  ///< trays that broke or came back, for who takes them out
 };
 
 /// All trays up; the job fills racks in order, and the first trays of each.

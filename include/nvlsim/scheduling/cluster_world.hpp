@@ -17,8 +17,8 @@ class queue_control {
   virtual void bring_up(int node) = 0;
   /// A steered job is done.
   virtual void finish(int job) = 0;
-  /// A steered job goes on with other nodes, ascending, which are free or its own.
-  virtual void move(int job, std::vector<int> nodes) = 0;
+  /// A steered job goes on without some nodes, and with others, which are free. Both ascending.
+  virtual void move(int job, const std::vector<int>& lost, const std::vector<int>& gained) = 0;
   /// Evicts the jobs of a node if all of them are weaker than `job` and preemption is on. Whether it did.
   virtual bool clear_for(int job, int node) = 0;
 };

@@ -21,7 +21,7 @@ struct queue_setting {
 };
 
 /// Why a job left its nodes.
-enum class attempt_end { finished, time_limit, preempted, node_failed, maintenance, still_running, moved };
+enum class attempt_end { finished, time_limit, preempted, node_failed, maintenance, still_running };
 
 /// A job's stay on nodes.
 struct job_attempt {
@@ -29,7 +29,7 @@ struct job_attempt {
   double start_s = 0, end_s = 0;
   attempt_end how = attempt_end::still_running;
   int gpus_each = 0;
-  std::vector<int> nodes;  ///< ascending
+  std::vector<int> nodes;  ///< ascending; at its end, if it moved
 
   bool operator==(const job_attempt&) const = default;
 };
@@ -45,14 +45,34 @@ struct gpu_time {
   double idle_in_racks = 0;  ///< of `idle`: in racks that were wholly idle
 };
 
+/// A job goes on with other nodes.
+struct node_move {
+  int attempt = 0;
+  double at_s = 0;
+  std::vector<int> lost, gained;  ///< ascending
+
+  bool operator==(const node_move&) const = default;
+};
+
 struct queue_schedule {
   std::vector<job_attempt> attempts;  ///< in order of their starts
+  std::vector<node_move> moves;       ///< in order
   double elapsed_s = 0;
   gpu_time time;
   std::int64_t never = 0;  ///< jobs that fit no empty cluster
   std::int64_t preemptions = 0, failures = 0, requeues = 0;
   std::int64_t passes = 0;  ///< looks at the queue
 };
+
+/// A job's stay on a node.
+struct node_stay {
+  int job = 0, node = 0;
+  double begin_s = 0, end_s = 0;
+};
+/// The stays of an attempt: those that moves ended, then those on its last nodes, ascending. `moves` are its own.
+std::vector<node_stay> stays_of(const job_attempt& a, const std::vector<const node_move*>& moves);
+/// The moves of each attempt.
+std::vector<std::vector<const node_move*>> moves_by_attempt(const queue_schedule& s);
 
 /// Runs all jobs. Jobs must be in order of submission. Equal inputs give equal schedules.
 queue_schedule schedule_jobs(const job_list& jobs, const queue_setting& setting);

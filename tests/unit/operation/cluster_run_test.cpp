@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 
 #include "nvlsim/operation/cluster_run.hpp"
 #include "nvlsim/operation/shared_store.hpp"
@@ -144,6 +146,26 @@ TEST_CASE("A job without spares of its own takes those of weaker jobs, if it may
   CHECK(spent(takes.members[0], gpu_use::waiting) < 0.2 * spent(waits.members[0], gpu_use::waiting));
   CHECK(takes.schedule.preemptions > 0);
   CHECK(takes.members[0].progress > waits.members[0].progress);
+}
+
+TEST_CASE("Stays of moved jobs are on trays that nobody else has, and cover the time that jobs held them") {
+  const cluster_setup c = busy(recovery_mode::restart);
+  const cluster_outcome o = run_cluster(c, 3);
+  REQUIRE(o.schedule.moves.size() > 10);
+  const auto moves = moves_by_attempt(o.schedule);
+  std::map<int, std::vector<std::pair<double, double>>> whole;  // by node, of jobs that take all of it
+  double of_first = 0;
+  for (std::size_t a = 0; a < o.schedule.attempts.size(); ++a)
+    for (const node_stay& x : stays_of(o.schedule.attempts[a], moves[a])) {
+      CHECK(x.begin_s <= x.end_s);
+      if (o.schedule.attempts[a].gpus_each == 4) whole[x.node].emplace_back(x.begin_s, x.end_s);
+      if (x.job == o.job_of[0]) of_first += (x.end_s - x.begin_s) * 4;
+    }
+  for (auto& [node, stays] : whole) {
+    std::sort(stays.begin(), stays.end());
+    for (std::size_t i = 1; i < stays.size(); ++i) REQUIRE(stays[i].first >= stays[i - 1].second - 1e-6);
+  }
+  CHECK(of_first == Approx(test::total(o.members[0])).epsilon(1e-9));
 }
 
 TEST_CASE("A job that is evicted goes on later from its last copy in the store") {
