@@ -224,11 +224,11 @@ void run_collective(run_record& out, const scenario& s, const collective_workloa
 }
 
 void run_jobs(run_record& out, const scenario& s, const shared_workload& w) {
-  run_shared(out, s, w);
+  const platform fabric = run_shared(out, s, w);
   if (!out.outcome.reasons.empty()) return;
   out.outcome.notes.push_back(
       "GPUs in no job and no background traffic are idle; jobs alone have the same leaves to themselves");
-  add_links(out, s.platform);
+  add_links(out, fabric);
 }
 
 std::int64_t peak_resident_bytes() {

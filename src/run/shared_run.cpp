@@ -179,7 +179,7 @@ shared_job measured(const planned_job& j, const timeline& alone, const timeline&
 
 }  // namespace
 
-void run_shared(run_record& out, const scenario& s, const shared_workload& w) {
+platform run_shared(run_record& out, const scenario& s, const shared_workload& w) {
   result& r = out.outcome;
   std::vector<planned_job> jobs;
   double busiest = 0;
@@ -190,8 +190,8 @@ void run_shared(run_record& out, const scenario& s, const shared_workload& w) {
     busiest = std::max(busiest, j.hardware.fabric.busy);
     for (const std::string& reason : plan_job(j, s.simulation.fold)) r.reasons.push_back(job.name + ": " + reason);
   }
-  if (!r.reasons.empty()) return;
   platform fabric = s.platform;
+  if (!r.reasons.empty()) return fabric;
   fabric.fabric.busy = busiest;
   const std::vector<shared_uplink> uplinks = uplinks_of(s.platform, together(jobs, w, 1.0_s).places);
   std::vector<timeline> alone;
@@ -222,6 +222,7 @@ void run_shared(run_record& out, const scenario& s, const shared_workload& w) {
     }
   }
   add_jobs_sections(r, measures, out.times.makespan);
+  return fabric;
 }
 
 }  // namespace nvlsim

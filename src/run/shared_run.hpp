@@ -7,7 +7,8 @@
 namespace nvlsim {
 
 /// Plans the jobs, simulates them together and each alone on the same fabric, and compares.
-/// [docs/network-fidelities.md#jobs]
-void run_shared(run_record& out, const scenario& s, const shared_workload& w);
+/// [docs/network-fidelities.md#jobs] Returns the platform as they found it: with no more traffic on its up-links
+/// than theirs.
+platform run_shared(run_record& out, const scenario& s, const shared_workload& w);
 
 }  // namespace nvlsim

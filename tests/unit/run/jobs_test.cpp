@@ -103,6 +103,16 @@ TEST_CASE("Jobs that alternate under the leaves slow each other, and in blocks o
   CHECK(mixed.jobs[0].time <= blocks.jobs[0].time * (1 + 1e-9));
 }
 
+TEST_CASE("No port of a job is used beyond what it carries, few or many of its GPUs under a leaf") {
+  for (const double ratio : {1.0, 2.0, 8.0})
+    for (const char* racks : {"0-3", "0,16,32,48", "0-31"}) {
+      const int gpus = racks == std::string("0-31") ? 256 : 32;
+      const shared_result r = run(on_fabric(ratio, all_reduce("a", gpus, racks)));
+      INFO(ratio << " " << racks);
+      for (const link_use& u : r.run.links) CHECK(u.mean <= 1 + 1e-9);
+    }
+}
+
 TEST_CASE("A job that starts when the other is done has the fabric to itself") {
   const std::string a = all_reduce("a", 256, every_second(0, 32));
   const shared_result r =
