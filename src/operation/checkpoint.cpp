@@ -69,11 +69,15 @@ work_clock start_clock(const std::vector<save_times>& tiers, seconds interval) {
 }
 
 void change_times(work_clock& c, const std::vector<save_times>& tiers, seconds interval) {
+  const bool saves = c.in_cycle > c.interval;
+  const double stalled = c.in_cycle - c.interval;
   c.tiers = tiers;
   c.stall = mean_stall(tiers).base();
   c.interval = interval.base();
   for (const save_times& t : tiers)
     c.interval = std::max(c.interval, t.drain.base() / static_cast<double>(t.every) - c.stall);
+  // A save under way goes on; one that would have been sooner is due.
+  c.in_cycle = saves ? c.interval + std::min(stalled, c.stall) : std::min(c.in_cycle, c.interval);
 }
 
 void work(work_clock& c, double now, double dt, double speed) {

@@ -219,6 +219,8 @@ class shared_cluster final : public cluster_world {
         for_others(m, [&](operation_state& other) { break_part(other, e.component, e.index, repair); });
       }
     } else {
+      const bool looks = s.phase == gpu_use::deciding || s.phase == gpu_use::stalled;
+      if (e.kind == operation_event_kind::phase_over && e.epoch == s.epoch && looks) clear_spares(m, q);
       nvlsim::happen(s, now_, e);
     }
     settle(m, q);
@@ -252,12 +254,25 @@ class shared_cluster final : public cluster_world {
     q.move(jobs_of_[at(m)], from, to);
   }
 
+  static std::int64_t free_trays(const machine_state& m, const tray_range& rack) {
+    std::int64_t out = 0;
+    for (std::int64_t t = rack.first; t < rack.first + rack.count; ++t)
+      out += m.causes[at(t)] == 0 && m.slot_of[at(t)] < 0;
+    return out;
+  }
+
   /// Evicts weaker jobs from trays in the racks where a job lacks some. Whether it got one.
   bool clear_spares(std::int32_t m, queue_control& q) {
     bool any = false;
+    std::map<std::int64_t, std::int64_t> free;  // by rack: trays that it can have without that
     const machine_state& machine = members_[at(m)].machine;
     for (const std::int32_t slot : std::vector<std::int32_t>(machine.hurt)) {
       const tray_range rack = trays_of(cluster_part::rack, machine.tray_of[at(slot)], machine.shape);
+      if (std::int64_t& unused = free.try_emplace(rack.first, free_trays(machine, rack)).first->second;
+          unused > 0) {
+        --unused;
+        continue;
+      }
       for (std::int64_t t = rack.first; t < rack.first + rack.count; ++t) {
         if (base_.machine.causes[at(t)] > 0 || machine.slot_of[at(t)] >= 0) continue;
         if (q.clear_for(jobs_of_[at(m)], static_cast<int>(t))) {

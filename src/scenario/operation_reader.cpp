@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "nvlsim/operation/operation.hpp"
 #include "scenario/fleet_reader.hpp"
 #include "scenario/operation_members.hpp"
@@ -11,8 +13,21 @@
 namespace nvlsim {
 namespace {
 
+/// Checks what a job says against the cluster's rules and time.
+void check_job(const config::reader& r, const cluster_job& job, const operation_workload& o) {
+  std::vector<std::string> queues;
+  if (o.queue)
+    for (const queue_rules& q : o.queue->policy.queues) queues.push_back(q.name);
+  if (!job.queue.empty() && std::find(queues.begin(), queues.end(), job.queue) == queues.end())
+    r.fail("queue", fmt::format("no queue is named \"{}\" in /workload/queue/policy/queues", job.queue),
+           nearest(job.queue, queues));
+  if (o.duration > seconds{} && job.start >= o.duration)
+    r.fail("start", fmt::format("is not before the end of the run, {:g} s", o.duration.base()));
+}
+
 std::vector<cluster_job> read_cluster_jobs(config::reader& r, const config::document& doc,
-                                           const scenario_reader& read_alone, diagnostics& problems) {
+                                           const operation_workload& o, const scenario_reader& read_alone,
+                                           diagnostics& problems) {
   std::vector<cluster_job> out;
   for (config::reader& job : r.elements("jobs")) {
     cluster_job one;
@@ -21,6 +36,7 @@ std::vector<cluster_job> read_cluster_jobs(config::reader& r, const config::docu
       if (other.name == one.name) job.fail("name", fmt::format("two jobs are named \"{}\"", one.name));
     if (const auto start = job.find_quantity<seconds>("start")) one.start = *start;
     one.queue = job.string_or("queue", "");
+    check_job(job, one, o);
     one.alone = read_nested(job, doc, {one.name, {}}, read_alone, problems);
     const bool trains = one.alone && std::holds_alternative<training_workload>(one.alone->workload);
     if (one.alone && !trains && !std::holds_alternative<inference_workload>(one.alone->workload))
@@ -55,7 +71,7 @@ operation_case read_operation(config::reader& r, const config::document& doc, co
   out.fleet = fleet;
   w.done();
   out.cluster = std::make_shared<const operation_workload>(o);
-  if (r.has("jobs")) out.jobs = read_cluster_jobs(r, doc, read_alone, problems);
+  if (r.has("jobs")) out.jobs = read_cluster_jobs(r, doc, o, read_alone, problems);
   const bool alone = out.jobs.size() == 1 && !o.queue && out.jobs.front().queue.empty() &&
                      !(out.jobs.front().start > seconds{}) && out.jobs.front().alone &&
                      std::holds_alternative<training_workload>(out.jobs.front().alone->workload);

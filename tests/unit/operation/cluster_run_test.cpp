@@ -42,7 +42,11 @@ double all_time(const cluster_outcome& o) {
 
 /// Two training jobs, a service and batch jobs on ten racks where everything happens.
 cluster_setup busy(recovery_mode mode) {
-  const operation_setup hardware = test::eventful(mode);
+  operation_setup hardware = test::eventful(mode);
+  // The two that train share a store, so that their intervals change as they come and go.
+  hardware.save.state = bytes::from_base(300e9);
+  hardware.save.tiers.front().store_write = bandwidth::from_base(1e9);
+  hardware.save.interval.reset();
   cluster_setup c = cluster_of(hardware);
   c.members = {member("large", hardware, 5, 16), member("small", hardware, 2, 16),
                member("service", hardware, 1, 12)};
@@ -146,6 +150,32 @@ TEST_CASE("A job without spares of its own takes those of weaker jobs, if it may
   CHECK(spent(takes.members[0], gpu_use::waiting) < 0.2 * spent(waits.members[0], gpu_use::waiting));
   CHECK(takes.schedule.preemptions > 0);
   CHECK(takes.members[0].progress > waits.members[0].progress);
+}
+
+TEST_CASE("A job that may preempt has its trays whether it waits for them, shrinks, or drops replicas") {
+  for (const recovery_mode mode : {recovery_mode::restart, recovery_mode::elastic, recovery_mode::replica}) {
+    operation_setup hardware = test::plain_setup(1, 1, 12);
+    hardware.failures.components = {test::stopper("gpu", cluster_part::tray, 100 * day, 24 * hour)};
+    hardware.recovery.decide = test::secs(60);
+    hardware.recovery.mode = mode;
+    hardware.replicas = 12;
+    cluster_setup c = cluster_of(hardware);
+    c.members = {member("important", hardware, 1, 12)};
+    for (int i = 0; i < 6; ++i) {
+      batch_job j;
+      j.gpus = 4;
+      j.run = hardware.duration;
+      c.batch.jobs.push_back(j);
+    }
+    c.batch.queues = {"filler"};
+    c.batch.users = {"u"};
+    c.queue.policy.queues = {{.name = "", .tier = 1}, {.name = "filler", .preemptible = true}};
+    c.queue.policy.preempt = true;
+    const cluster_outcome o = run_cluster(c, 1);
+    const double lacking = spent(o.members[0], gpu_use::waiting) + spent(o.members[0], gpu_use::left_out);
+    CHECK(lacking < 0.02 * test::total(o.members[0]));
+    CHECK(o.schedule.preemptions > 0);
+  }
 }
 
 TEST_CASE("Stays of moved jobs are on trays that nobody else has, and cover the time that jobs held them") {

@@ -120,10 +120,12 @@ TEST_CASE("What jobs that share a cluster cannot have is refused") {
                           {"/workload/queue/maintenance", R"([{"start": "1 d", "length": "1 h"}])"},
                           {"/jobs/0/replicas", "2"},
                           {"/jobs/2/replicas", "0"},
+                          {"/jobs/2/queue", "prodction"},
+                          {"/jobs/0/start", "31 d"},
                           {"/jobs/1/name", "pretraining"}});
   INFO(told);
   for (const char* pointer : {"/workload/queue/failures", "/workload/queue/maintenance", "/jobs/0/replicas",
-                              "/jobs/2/replicas", "/jobs/1/name"})
+                              "/jobs/2/replicas", "/jobs/2/queue", "/jobs/0/start", "/jobs/1/name"})
     CHECK(told.find(pointer) != std::string::npos);
 }
 
