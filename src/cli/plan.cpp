@@ -106,8 +106,8 @@ serving_draft draft_of(const plan_arguments& a, const std::string& platform) {
   return d;
 }
 
-/// What the options say over a scenario.
-void write_over(value& text, const plan_arguments& a, const std::string& platform) {
+/// A scenario of serving with what the options say over it.
+value written_over(const value& text, const plan_arguments& a, const std::string& platform) {
   std::vector<std::pair<std::string, value>> more;
   if (!platform.empty()) more.emplace_back("/platform/use", platform);
   if (!a.stack.empty()) more.emplace_back("/stack", a.stack);
@@ -128,26 +128,35 @@ void write_over(value& text, const plan_arguments& a, const std::string& platfor
   if (a.means)
     more.emplace_back("/workload/slo/statistic", "mean"), more.emplace_back("/workload/slo/share", value{});
   if (a.share) more.emplace_back("/workload/slo/share", *a.share);
-  text = with_members(std::move(text), more);
+  return with_members(text, more);
 }
 
-plan_base base_of(const plan_arguments& a, const std::optional<value>& scenario, const std::string& platform,
-                  plan_assumptions& assumed) {
-  const data_folders data = folders_under(data_root());
+/// What a plan starts from: the scenario with the arguments written over it, or the draft that they make; then
+/// --set. `written` gives the first, `drafted` the second, with its problems.
+plan_base base_from(const plan_arguments& a, const std::optional<value>& scenario,
+                    const std::function<value(const value&)>& written,
+                    const std::function<value(const data_folders&, diagnostics&)>& drafted) {
   plan_base out;
-  out.data = data;
+  out.data = folders_under(data_root());
   diagnostics problems;
   if (scenario) {
-    out.text = *scenario;
-    write_over(out.text, a, platform);
+    out.text = written(*scenario);
     if (!a.price.empty()) apply_to(out, {"/platform/price/per_gpu", a.price}, problems);
   } else {
-    out.text = draft_serving(draft_of(a, platform), data, assumed, problems);
+    out.text = drafted(out.data, problems);
     problems.throw_if_any();
   }
   add_sets(out, a.sets, problems);
   problems.throw_if_any();
   return out;
+}
+
+plan_base serving_base(const plan_arguments& a, const std::optional<value>& scenario, const std::string& platform,
+                       plan_assumptions& assumed) {
+  const auto written = [&](const value& s) { return written_over(s, a, platform); };
+  return base_from(a, scenario, written, [&](const data_folders& data, diagnostics& problems) {
+    return draft_serving(draft_of(a, platform), data, assumed, problems);
+  });
 }
 
 std::string run_command_of(const std::string& file, const plan_base& base) {
@@ -205,7 +214,7 @@ exit_code plan_serving_command(const plan_arguments& a) {
   const auto ask = [&](const std::optional<value>& scenario, const std::string& platform, told_serving_plan& t,
                        plan_base& base) -> const value* {
     serving_question q;
-    q.base = base = base_of(a, scenario, platform, t.assumed);
+    q.base = base = serving_base(a, scenario, platform, t.assumed);
     q.gpus = gpus_of(a.gpus);
     q.users = a.users;
     q.requests_per_s = a.requests_per_s;
@@ -236,10 +245,7 @@ training_draft training_draft_of(const plan_arguments& a, const std::string& pla
 
 plan_base training_base(const plan_arguments& a, const std::optional<value>& scenario, const std::string& platform,
                         plan_assumptions& assumed) {
-  plan_base out;
-  out.data = folders_under(data_root());
-  diagnostics problems;
-  if (scenario) {
+  const auto written = [&](const value& s) {
     std::vector<std::pair<std::string, value>> more;
     if (!platform.empty()) more.emplace_back("/platform/use", platform);
     if (!a.stack.empty()) more.emplace_back("/stack", a.stack);
@@ -247,15 +253,11 @@ plan_base training_base(const plan_arguments& a, const std::optional<value>& sce
     if (a.seq_length > 0) more.emplace_back("/workload/seq_length", a.seq_length);
     if (a.global_batch_size > 0) more.emplace_back("/workload/global_batch_size", a.global_batch_size);
     if (a.tokens > 0) more.emplace_back("/workload/token_budget", a.tokens);
-    out.text = with_members(*scenario, more);
-    if (!a.price.empty()) apply_to(out, {"/platform/price/per_gpu", a.price}, problems);
-  } else {
-    out.text = draft_training(training_draft_of(a, platform), out.data, assumed, problems);
-    problems.throw_if_any();
-  }
-  add_sets(out, a.sets, problems);
-  problems.throw_if_any();
-  return out;
+    return with_members(s, more);
+  };
+  return base_from(a, scenario, written, [&](const data_folders& data, diagnostics& problems) {
+    return draft_training(training_draft_of(a, platform), data, assumed, problems);
+  });
 }
 
 bool batch_set(const plan_arguments& a) {
@@ -287,10 +289,7 @@ exit_code plan_training_command(const plan_arguments& a) {
 
 plan_base post_training_base(const plan_arguments& a, const std::optional<value>& scenario,
                              const std::string& platform, plan_assumptions& assumed) {
-  plan_base out;
-  out.data = folders_under(data_root());
-  diagnostics problems;
-  if (scenario) {
+  const auto written = [&](const value& s) {
     std::vector<std::pair<std::string, value>> more;
     if (!platform.empty()) more.emplace_back("/platform/use", platform);
     if (a.prompts > 0) more.emplace_back("/workload/prompts", a.prompts);
@@ -300,17 +299,13 @@ plan_base post_training_base(const plan_arguments& a, const std::optional<value>
     if (a.output_tokens > 0) more.emplace_back("/workload/response/mean", a.output_tokens);
     if (a.max_response > 0)
       more.emplace_back("/workload/response/max", static_cast<std::int64_t>(std::llround(a.max_response)));
-    out.text = with_members(*scenario, more);
-    if (!a.price.empty()) apply_to(out, {"/platform/price/per_gpu", a.price}, problems);
-  } else {
-    out.text = draft_post_training(
-        {a.subject, platform, a.price, a.prompts, a.samples, a.input, a.output_tokens, a.max_response}, out.data,
+    return with_members(s, more);
+  };
+  return base_from(a, scenario, written, [&](const data_folders& data, diagnostics& problems) {
+    return draft_post_training(
+        {a.subject, platform, a.price, a.prompts, a.samples, a.input, a.output_tokens, a.max_response}, data,
         assumed, problems);
-    problems.throw_if_any();
-  }
-  add_sets(out, a.sets, problems);
-  problems.throw_if_any();
-  return out;
+  });
 }
 
 exit_code plan_post_training_command(const plan_arguments& a) {
