@@ -16,7 +16,7 @@ struct cost_knob {
   double pooled, engine;
   bool routed_only = false;
 };
-inline constexpr std::array<cost_knob, 21> cost_knobs = {{{"step_host", 0.8, 0.4},
+inline constexpr std::array<cost_knob, 20> cost_knobs = {{{"step_host", 0.8, 0.4},
                                                           {"rank_host", 0.7, 0},
                                                           {"layer_time", 0.7, 0.4},
                                                           {"qk_norm_time", 0.4, 0},
@@ -34,9 +34,8 @@ inline constexpr std::array<cost_knob, 21> cost_knobs = {{{"step_host", 0.8, 0.4
                                                           {"exchange_time", 0.5, 0, true},
                                                           {"scan_layer_time", 0.7, 0},
                                                           {"indexer_layer_time", 0.7, 0},
-                                                          {"expert_skew", 0.5, 0, true},
-                                                          {"biased_expert_skew", 0.5, 0, true},
-                                                          {"expert_imbalance", 0.2, 0, true}}};
+                                                          {"expert_skew", 0.7, 0, true},
+                                                          {"biased_expert_skew", 0.7, 0, true}}};
 struct table_knob {
   std::string_view field;
   precision format;

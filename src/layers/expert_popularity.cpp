@@ -26,9 +26,21 @@ double touched_share(double mean, double skew, double tokens) {
   return -std::expm1(-std::log1p(tokens * std::expm1(-skew * missed)) / skew);
 }
 
-// The total popularity of the experts of a rank varies by 1 / sqrt(experts per rank) times that of one expert.
-double busiest_share(double ranks, double skew, double experts) {
-  return 1 + largest_of(ranks) * std::sqrt(skew * ranks / experts);
+// The total popularity of the experts of a rank varies by 1 / sqrt(experts per rank) times that of one expert. A
+// token takes k of E experts without repeating one, so its number on a rank is hypergeometric.
+double busiest_share(const expert_spread& s, double tokens) {
+  if (s.ranks <= 1) return 1;
+  const double popularity = s.skew * s.ranks / s.experts;
+  const double others = s.experts > 1 ? (s.experts - s.top_k) / (s.experts - 1) : 0;
+  const double sample = (s.ranks - 1) * others / (tokens * s.top_k);
+  const double most = std::min(s.ranks, s.experts / s.top_k);  // all choices on one rank, or all of its experts
+  return std::min(most, 1 + largest_of(s.ranks) * std::sqrt(popularity + sample));
+}
+
+// Whether a batch uses an expert is nearly independent of the others on its rank.
+double most_touched(const expert_spread& s, double tokens) {
+  const double local = s.experts / s.ranks, used = touched_share(s.top_k / s.experts, s.skew, tokens);
+  return std::min(local, local * used + largest_of(s.ranks) * std::sqrt(local * used * (1 - used)));
 }
 
 }  // namespace nvlsim

@@ -299,19 +299,30 @@ void iteration_costs::add_experts(const layer_slice& l, double tokens, double ex
                                   std::vector<named_cost>& out) const {
   const auto all = static_cast<double>(l.spec.moe.experts), k = static_cast<double>(l.spec.moe.top_k);
   const double skew = l.spec.moe.balanced_by_bias ? costs_.biased_expert_skew : costs_.expert_skew;
-  const double hit = std::max(1.0, l.local_experts * touched_share(k / all, skew, expert_tokens));
-  const double imbalance =
-      l.expert_ranks > 1 ? costs_.expert_imbalance * busiest_share(l.expert_ranks, skew, all) : 1;
-  const double rows = std::max(expert_tokens * k / l.expert_ranks * imbalance, 1.0);
+  // All ranks wait for the one with most tokens, which also uses most of its experts.
+  const expert_spread spread{
+      .experts = all, .top_k = k, .ranks = static_cast<double>(l.expert_ranks), .skew = skew};
+  const double hit =
+      std::max(1.0, l.expert_ranks > 1 ? most_touched(spread, expert_tokens)
+                                       : l.local_experts * touched_share(k / all, skew, expert_tokens));
+  const double rows = std::max(expert_tokens * k / l.expert_ranks * busiest_share(spread, expert_tokens), 1.0);
   const double hidden = l.expert_hidden(static_cast<double>(model_.hidden));
-  const gemm_route& r = routes_.at(weight_role::expert);
+  gemm_route r = routes_.at(weight_role::expert);
+  const gemm_params with_casts = r.params;
+  r.params.cast_passes = 0;
   const gemm_shape up{.m = rows / hit, .n = l.expert_up_width(), .k = hidden, .groups = hit};
   const gemm_shape down{.m = rows / hit, .n = hidden, .k = l.expert_ffn, .groups = hit};
   out.push_back({part_kind::gemm, "experts up", gemm(r, up), 1});
   out.push_back({part_kind::gemm, "experts down", gemm(r, down), 1});
-  // Permute and combine read and write each copy of a token.
+  // Tokens are cast once, by the rank that has them, and activations where they are computed. The permutation
+  // reads and writes each copy in the format of the operands, the combination reads each in 16 bits.
+  const double element = bytes_per_element(r.operands);
   kernel_cost routing =
-      stream_cost(platform_.gpu, stream_, bytes::from_base(rows * hidden * 3 * activation_bytes));
+      stream_cost(platform_.gpu, stream_, bytes::from_base(rows * hidden * (2 * element + activation_bytes)));
+  const auto cast = bytes::from_base(with_casts.cast_passes * tokens * hidden * (activation_bytes + element));
+  const bandwidth cast_rate = platform_.gpu.hbm_bandwidth * with_casts.hbm_share;
+  if (cast > bytes{}) routing.time += std::max(cast / cast_rate, with_casts.cast_row_time * tokens);
+  routing.moved += cast;
   routing.time += costs_.expert_layer_time;
   routing.launch += costs_.expert_layer_time;
   out.push_back({part_kind::memory_bound, "routing", timed(precision::bf16, routing), 1});
@@ -401,6 +412,7 @@ void iteration_costs::add_scores(kernel_cost& c, const layer_spec& l, double tok
   c.time += i.time;
   c.work += i.work;
   c.moved += i.moved;
+  add_selection(c, l, tokens);
 }
 
 /// Scan of a prompt, or its compressed attention with key selection.
@@ -423,16 +435,49 @@ time_and_energy iteration_costs::prefill_mixer(const layer_slice& l, const itera
   return timed(precision::bf16, c);
 }
 
-// The kernel gathers keys one by one and works on whole blocks of query heads.
+/// What a kernel of sparse attention works on: whole blocks of query heads, at a share of the dense 16-bit peak.
+struct gather_kernel {
+  double block = 64;
+  double share = 0.64;  // 640 TFLOPS on H800, 1,450 on B200 (FlashMLA's README)
+};
+
+// Engines pad heads to 128 on Blackwell and 64 on Hopper. Padding few heads is dear, so with an 8-bit cache in
+// FlashMLA's format Hopper then takes the kernel of decodes for prompts, too (vLLM: fewer than 32 heads on a
+// rank).
+gather_kernel gather_kernel_of(const gpu_spec& gpu, double heads, bool scaled) {
+  constexpr double few_heads = 32;
+  constexpr double of_decodes = 0.41;  // 410 TFLOPS on H800 with an 8-bit cache (FlashMLA's README)
+  if (gpu.architecture == "blackwell") return {128};
+  return scaled && heads < few_heads ? gather_kernel{64, of_decodes} : gather_kernel{};
+}
+
+// The kernel gathers keys one by one. Before it queries are multiplied onto the latent space, joined with their
+// rotary part and copied into whole blocks of heads; after it outputs are multiplied out of that space.
 // [docs/models-and-assumptions.md#inference-iteration]
 void iteration_costs::slow_to_gather(kernel_cost& c, const attention_shape& s) const {
-  constexpr double share =
-      0.64;  // of the dense 16-bit peak: 640 TFLOPS on H800, 1,450 on B200 (FlashMLA's README)
-  const double block = platform_.gpu.architecture == "blackwell" ? 128 : 64;  // heads, as vLLM pads them
-  const double heads = std::ceil(s.heads / block) * block;
+  const bool scaled =
+      stack_.inference->latents == latent_format::scaled && bytes_per_element(workload_.kv_cache) < 2;
+  const gather_kernel k = gather_kernel_of(platform_.gpu, s.heads, scaled);
+  const double heads = std::ceil(s.heads / k.block) * k.block, tokens = s.batch * s.queries;
   c.work = flops::from_base(2 * s.batch * s.pairs * heads * (s.qk_dim + s.v_dim));
   if (const auto& peak = platform_.gpu.peaks[static_cast<std::size_t>(precision::bf16)])
-    c.time = std::max(c.time, c.work / (peak->dense * share));
+    c.time = std::max(c.time, c.work / (peak->dense * k.share));
+  const double copies = heads > s.heads ? 2 : 1;  // of joined queries, each read and written
+  const auto passes =
+      bytes::from_base(tokens * s.heads * (2 * s.v_dim + 2 * copies * s.qk_dim) * activation_bytes);
+  c.time += stream_cost(platform_.gpu, stream_, passes).time;
+  c.moved += passes;
+}
+
+// Queries of the indexer get their rotary part and scales, and become 8-bit values. The chosen keys are written as
+// positions, made places in the cache, and read by the attention kernel.
+void iteration_costs::add_selection(kernel_cost& c, const layer_spec& l, double tokens) const {
+  constexpr double query_passes = 2 + 2 + 2 + 1;  // rotation reads and writes, the cast reads 16 bits and writes 8
+  constexpr double place_bytes = 4 + 4 + 4;       // read as positions, written and read as places; 32 bits
+  const auto moved = bytes::from_base(tokens * (query_passes * static_cast<double>(l.index_heads * l.index_dim) +
+                                                place_bytes * static_cast<double>(l.sparse_keys)));
+  c.time += stream_cost(platform_.gpu, stream_, moved).time;
+  c.moved += moved;
 }
 
 time_and_energy iteration_costs::prefill_attention(const layer_slice& l, const iteration_content& it) const {

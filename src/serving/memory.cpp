@@ -308,12 +308,14 @@ serving_memory plan_serving_memory(const platform& p, const stack& s, const mode
   bytes state_pool;
   if (engine.state_pool_share > 0 && parts.states > 0) {
     const bytes states = state_pool = cache * (engine.state_pool_share / (1 + engine.state_pool_share));
-    // With prefixes cached, a sequence holds its state, that of the prefix it began from, and room for the next
-    // prefix (MAMBA_CACHE_SIZE_MAX_RUNNING_REQUESTS_RATIO of SGLang).
-    constexpr double states_of_sequence = 3;
+    // With prefixes cached, SGLang keeps five states for a sequence: its own, that of the prefix it began from,
+    // room for the next prefix, and two that take turns while schedules overlap. Drafts add one for each token
+    // that is verified. (S and D of its "Mamba ratio calculator")
+    constexpr double with_prefixes = 5;
+    const double of_sequence =
+        (set.prefix_cache ? with_prefixes : 1) + (w.drafts.draft_tokens > 0 ? w.drafts.draft_tokens + 1 : 0);
     const double held = states / bytes::from_base(parts.states * stage);
-    out.max_sequences =
-        std::max<std::int64_t>(1, static_cast<std::int64_t>(held / (set.prefix_cache ? states_of_sequence : 1)));
+    out.max_sequences = std::max<std::int64_t>(1, static_cast<std::int64_t>(held / of_sequence));
     cache -= states;
   }
   const bytes block = out.kv_per_token * static_cast<double>(out.kv_block_tokens);

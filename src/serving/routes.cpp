@@ -50,16 +50,24 @@ std::optional<gemm_route> route_gemm(const gpu_spec& gpu, const kernel_profile& 
   if (params == k.gemm.end()) return std::nullopt;
   out.params = params->second;
   const bool expert = w.role == weight_role::expert;
-  // An engine's kernels may exceed the rates of the kernel tables, but not the data sheet.
+  // An engine's kernels may exceed the rates of the kernel tables, but not the data sheet. Tensor cores multiply
+  // narrow operands no slower than those of 16 bits, whatever rows say of formats that few models have.
   const gemm_params& in_tables = params->second;
-  const auto speed = [&] {
+  const auto& factors = expert ? c.expert_factor : c.gemm_factor;
+  const auto wide = k.gemm.find(precision::bf16);
+  const bool narrow = bytes_per_element(out.operands) < 2 && wide != k.gemm.end();
+  // `wider`: how the 16-bit value of a constant compares with this format's, larger if it is the better one.
+  const auto speed = [&](double wider) {
     const auto peak = gpu.dense_peak(out.operands);
     const double fastest = peak ? *peak / in_tables.tensor_rate : 1;
-    return std::min(fastest, sustained * factor_of(expert ? c.expert_factor : c.gemm_factor, weights));
+    const double floor = narrow ? wider * factor_of(factors, precision::bf16) : 0;
+    return std::min(fastest, sustained * std::max(floor, factor_of(factors, weights).read()));
   };
+  const double wider_rate = narrow ? wide->second.tensor_rate / in_tables.tensor_rate : 0;
+  const double wider_step = narrow ? in_tables.step_time / wide->second.step_time : 0;
   const constant<double>& stream = expert ? c.expert_stream_factor : c.stream_factor;
-  out.params.tensor_rate.derive([&] { return in_tables.tensor_rate * speed(); });
-  out.params.step_time.derive([&] { return in_tables.step_time / speed(); });
+  out.params.tensor_rate.derive([&] { return in_tables.tensor_rate * speed(wider_rate); });
+  out.params.step_time.derive([&] { return in_tables.step_time / speed(wider_step); });
   out.params.hbm_share.derive([&] { return std::min(1.0, in_tables.hbm_share * stream); });
   out.params.launch.derive([&] { return in_tables.launch * c.launch_factor; });
   return out;

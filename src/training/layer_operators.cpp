@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "nvlsim/collectives/collectives.hpp"
@@ -145,7 +146,11 @@ token_counts tokens_of(const training_workload& w) {
 double expert_imbalance(const layer_spec& l, const training_workload& w) {
   if (w.forced_balance || !l.routed()) return w.expert_imbalance;
   const double natural = l.moe.balanced_by_bias ? natural_biased_expert_skew : natural_expert_skew;
-  return w.expert_imbalance * busiest_share(real(w.par.ep), w.expert_skew.value_or(natural), real(l.moe.experts));
+  const expert_spread spread{.experts = real(l.moe.experts),
+                             .top_k = real(l.moe.top_k),
+                             .ranks = real(w.par.ep),
+                             .skew = w.expert_skew.value_or(natural)};
+  return w.expert_imbalance * busiest_share(spread, std::numeric_limits<double>::infinity());
 }
 
 // A token goes to a given expert with probability k / E. The load is binomial, approximated as normal.

@@ -98,6 +98,7 @@ class iteration_costs {
   time_and_energy prefill_attention(const layer_slice& l, const iteration_content& it) const;
   time_and_energy decode_attention(const layer_slice& l, const iteration_content& it) const;
   void add_scores(kernel_cost& c, const layer_spec& l, double tokens, double scored) const;
+  void add_selection(kernel_cost& c, const layer_spec& l, double tokens) const;
   void add_scores_read(kernel_cost& c, double tokens, double each) const;
   static double compressed_keys(const layer_spec& l, double context);
   time_and_energy prefill_mixer(const layer_slice& l, const iteration_content& it) const;

@@ -34,7 +34,7 @@ struct engine_factor_field {
   constant<double> engine_costs::*member;
   bool divides = false;  ///< scales a rate or divides a time, so 0 is not allowed
 };
-inline constexpr std::array<engine_factor_field, 11> engine_factor_fields = {{
+inline constexpr std::array<engine_factor_field, 10> engine_factor_fields = {{
     {"elementwise_vectors", &engine_costs::elementwise_vectors},
     {"launch_factor", &engine_costs::launch_factor},
     {"stream_factor", &engine_costs::stream_factor, true},
@@ -45,7 +45,6 @@ inline constexpr std::array<engine_factor_field, 11> engine_factor_fields = {{
     {"expert_stream_factor", &engine_costs::expert_stream_factor, true},
     {"expert_skew", &engine_costs::expert_skew},
     {"biased_expert_skew", &engine_costs::biased_expert_skew},
-    {"expert_imbalance", &engine_costs::expert_imbalance, true},
 }};
 
 struct engine_table_field {

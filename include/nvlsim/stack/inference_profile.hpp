@@ -56,7 +56,6 @@ struct engine_costs {
   constant<double> expert_skew =
       0;  ///< variance of expert popularity over its mean squared, if training balanced it with a loss; 0: uniform
   constant<double> biased_expert_skew = 0;  ///< the same if training balanced it with a bias on scores
-  constant<double> expert_imbalance = 1;    ///< tokens on the busiest expert-parallel rank over the mean
   std::map<precision, constant<double>>
       gemm_factor;  ///< tensor rate in the engine over that of the kernel tables; 1 if absent
   std::map<precision, constant<double>> expert_factor;  ///< the same for GEMMs of experts

@@ -116,6 +116,14 @@ TEST_CASE("States of scans share the tokens' pool, take its pages, or have a poo
   CHECK(static_cast<double>(pools.max_sequences) * 8 * state ==
         Approx(static_cast<double>(pools.kv_capacity_tokens) * 8 * token).epsilon(2e-3));
   CHECK(pools.report.fits());
+  // Cached prefixes and drafts take states of their own, so fewer sequences run at once.
+  const auto sequences = [&] { return plan_serving_memory(small_machine(), s, m, w).max_sequences; };
+  w.engine.prefix_cache = true;
+  CHECK(sequences() == pools.max_sequences / 5);
+  w.drafts.draft_tokens = 3;
+  CHECK(sequences() == pools.max_sequences / 9);
+  w.engine.prefix_cache = false;
+  CHECK(sequences() == pools.max_sequences / 5);
 }
 
 TEST_CASE("Layers with windows may have a pool of their own") {

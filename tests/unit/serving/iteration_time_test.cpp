@@ -245,9 +245,48 @@ TEST_CASE("Prompts in sparse attention take the absorbed products of the keys th
   for (layer_spec& l : x.m.layers) l.sparse_keys = 2048;
   const double sparse = time_of(x.price(prompt), "prefill attn");
   // Half of the pairs (2,048 keys instead of 4,096 on average), but 1,088 products a pair instead of 320.
-  // Gathering the keys costs up to the rate that it leaves.
+  // Gathering the keys costs up to the rate that it leaves, and queries and outputs pass memory before and after.
   CHECK(sparse / dense > 0.9 * 0.5 * 1088 / 320);
-  CHECK(sparse / dense < 0.5 * 1088 / 320 / 0.64);
+  CHECK(sparse / dense < 0.5 * 1088 / 320 / 0.64 * 1.2);
+}
+
+TEST_CASE("Heads that fill half of a kernel's block cost as much in it as all, and are copied into it") {
+  setup x;
+  for (layer_spec& l : x.m.layers) {
+    l.attention = attention_kind::mla;
+    l.mla = {.q_lora_rank = 1536, .kv_lora_rank = 512, .qk_nope_dim = 128, .qk_rope_dim = 64, .v_head_dim = 128};
+    l.sparse_keys = 2048;
+  }
+  constexpr iteration prompt{.prompt_tokens = 8192, .prompt_pairs = 8192.0 * 4096, .prompts = 1};
+  const auto attention = [&](std::int64_t heads) {
+    for (layer_spec& l : x.m.layers) l.heads = heads;
+    return time_of(x.price(prompt), "prefill attn");
+  };
+  const std::int64_t block = std::int64_t{64} * x.w.tp;
+  const double whole = attention(block), half = attention(block / 2), twice = attention(2 * block);
+  CHECK(half < whole);
+  CHECK(half > 0.6 * whole);
+  CHECK(twice == Approx(2 * whole).epsilon(0.01));
+}
+
+TEST_CASE("A layer with an indexer reads its scores of all previous tokens, so prompts grow with their square") {
+  setup x;
+  for (layer_spec& l : x.m.layers) {
+    l.attention = attention_kind::mla;
+    l.mla = {.q_lora_rank = 1536, .kv_lora_rank = 512, .qk_nope_dim = 128, .qk_rope_dim = 64, .v_head_dim = 128};
+    l.sparse_keys = 2048;
+    l.index_heads = 64;
+    l.index_dim = 128;
+  }
+  const auto attention = [&](double tokens) {
+    const iteration prompt{
+        .prompt_tokens = static_cast<std::int64_t>(tokens), .prompt_pairs = tokens * tokens / 2, .prompts = 1};
+    return time_of(x.price(prompt), "prefill attn") / tokens;
+  };
+  // The part of the selected keys does not grow with the context, the scores grow in proportion to it.
+  const double first = attention(8192), second = attention(16384), fourth = attention(32768);
+  CHECK(second > first);
+  CHECK(fourth - second == Approx(2 * (second - first)).epsilon(0.02));
 }
 
 TEST_CASE(
