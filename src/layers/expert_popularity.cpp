@@ -6,9 +6,7 @@
 #include <cstddef>
 
 namespace nvlsim {
-namespace {
 
-/// Expected largest of `n` normal numbers, in standard deviations.
 double largest_of(double n) {
   static constexpr std::array of_doublings = {0.0,   0.564, 1.029, 1.424,
                                               1.766, 2.070, 2.344, 2.594};  // of 1, 2, 4, ... 128
@@ -16,8 +14,6 @@ double largest_of(double n) {
   const auto below = std::min(static_cast<std::size_t>(at), of_doublings.size() - 2);
   return std::lerp(of_doublings[below], of_doublings[below + 1], at - static_cast<double>(below));
 }
-
-}  // namespace
 
 // The number of tokens of an expert is negative binomial, and none with probability (1 + tokens rate)^(-1 / skew).
 double touched_share(double mean, double skew, double tokens) {

@@ -161,7 +161,11 @@ weight_formats formats_of(const std::string& cell, const std::string& model_name
   const precision half = precision::bf16;
   const bool gpt_oss = model_name.starts_with("gpt-oss");
   weight_formats f{half, half, half};
-  if (gpt_oss && (cell == "fp8" || cell == "fp4" || cell == "mxfp4")) {
+  const bool four_bit = cell == "fp4" || cell == "mxfp4";
+  if (gpt_oss && (cell == "fp8" || four_bit)) {
+    f.expert = precision::mxfp4;
+  } else if (four_bit && model_name.starts_with("deepseek-v4")) {  // as published: experts alone have 4 bits
+    f.dense = f.attention = precision::fp8_block;
     f.expert = precision::mxfp4;
   } else if (cell == "fp8") {
     // Checkpoints of these families use block scaling.
@@ -171,7 +175,7 @@ weight_formats formats_of(const std::string& cell, const std::string& model_name
   } else if (cell == "int4") {
     f.expert = precision::int4;
     if (!routed) f.dense = f.attention = precision::int4;
-  } else if (cell == "fp4" || cell == "mxfp4") {
+  } else if (four_bit) {
     f.dense = f.attention = f.expert = precision::nvfp4;
     // Published quantization exclusion lists keep these parts in 16 bits.
     if (latent || starts(model_name, {"minimax", "qwen3.5"})) {

@@ -134,7 +134,9 @@ class inference_row_reader {
       workload_.kv_cache = precision::bf16;
     } else {
       const bool small = cell != "" && cell != "bf16" && cell != "fp16" && cell != "UNSET";
-      workload_.kv_cache = small && (inferencex() || mlperf) ? precision::fp8 : precision::bf16;
+      // Engines keep compressed vectors in 8 bits unless told.
+      const bool compressed = out_.net->layers.front().attention == attention_kind::compressed;
+      workload_.kv_cache = compressed || (small && (inferencex() || mlperf)) ? precision::fp8 : precision::bf16;
       if (small) note(fmt::format("KV-cache precision not stated: {} assumed", name(workload_.kv_cache)));
     }
   }

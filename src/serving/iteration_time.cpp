@@ -158,6 +158,7 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
   const engine_settings set = settings_of(*s.inference, w);
   max_in_graph_ = static_cast<double>(set.cuda_graph_max_batch_size);
   context_ranks_ = static_cast<double>(set.decode_context_parallel);
+  max_prompt_tokens_ = static_cast<double>(set.max_num_tokens);
   if (w.drafts.draft_tokens > 0 && w.drafts.draft)
     draft_ = std::make_unique<iteration_costs>(p, s, *w.drafts.draft, draft_workload(w));
   if (behind_server(w)) {  // tokens are streamed
@@ -626,13 +627,37 @@ time_and_energy iteration_costs::recurrence(const layer_slice& l, const iteratio
                stream_cost(platform_.gpu, stream_, bytes::from_base(2 * l.state_bytes * it.decodes)));
 }
 
+/// Coefficient of variation of lengths, apart from their limits.
+double variation_of(const token_lengths& l) {
+  switch (l.shape) {
+    case length_shape::uniform:
+      return l.spread / std::sqrt(3);
+    case length_shape::lognormal:
+      return l.variation;
+    case length_shape::exponential:
+      break;
+  }
+  return 1;
+}
+
+/// Prompt tokens of the rank with most of them, if prompts of `each` tokens go whole to ranks. It has at most its
+/// budget, unless a mean rank has more.
+double iteration_costs::busiest_prompts(double tokens, double each) const {
+  if (!(each > 0)) return 0;
+  const double dp = workload_.attention_dp, prompts = tokens / each;
+  const double mean = std::max(tokens / dp, each);
+  const double of_rank = std::max(prompts / dp, 1.0), ranks = std::min(prompts, dp);
+  const double most = mean * (1 + largest_of(ranks) * variation_of(workload_.input) / std::sqrt(of_rank));
+  return std::min({tokens, most, std::max(mean, max_prompt_tokens_)});
+}
+
 // Under attention data parallelism one rank processes a whole prompt; experts process tokens of all ranks.
 iteration_costs::rank_content iteration_costs::of_rank(const iteration_content& it) const {
   const double dp = workload_.attention_dp;
   rank_content r{it, 0, 0};
   if (dp > 1) {
     const double prompt = it.prompts > 0 ? it.prompt_tokens / it.prompts : 0;
-    const double busiest = std::max(it.prompt_tokens / dp, prompt);
+    const double busiest = busiest_prompts(it.prompt_tokens, prompt);
     const double share = it.prompt_tokens > 0 ? busiest / it.prompt_tokens : 0;
     r.it = {it.decodes / dp,
             it.context / dp,

@@ -12,6 +12,9 @@ struct expert_spread {
   double skew = 0;
 };
 
+/// Expected largest of `n` normal numbers, in standard deviations above their mean; of 128 beyond that.
+double largest_of(double n);
+
 /// Share of the experts that a batch of `tokens` uses if each token uses a share `mean`: 1 - (1 - mean)^tokens if
 /// all experts are equally popular, less otherwise.
 double touched_share(double mean, double skew, double tokens);

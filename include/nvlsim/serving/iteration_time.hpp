@@ -71,6 +71,7 @@ class iteration_costs {
     double tokens = 0, expert_tokens = 0;
   };
   rank_content of_rank(const iteration_content& it) const;
+  double busiest_prompts(double tokens, double each) const;
   template <class Sink>
   void walk(const iteration_content& it, Sink&& sink);
   template <class Sink>
@@ -119,6 +120,7 @@ class iteration_costs {
   double speed_ = 1;
   double max_in_graph_ = 0;                 ///< most decodes in an iteration that runs as a CUDA graph
   double context_ranks_ = 1;                ///< that share out the tokens of a sequence while it decodes
+  double max_prompt_tokens_ = 0;            ///< of a rank in an iteration
   std::unique_ptr<iteration_costs> draft_;  ///< of a draft model
   kernel_profile kernels_;
   std::map<weight_role, gemm_route> routes_;  ///< at the engine's rates in a long run

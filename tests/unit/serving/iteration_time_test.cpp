@@ -289,6 +289,30 @@ TEST_CASE("A layer with an indexer reads its scores of all previous tokens, so p
   CHECK(fourth - second == Approx(2 * (second - first)).epsilon(0.02));
 }
 
+TEST_CASE("Ranks with prompts of their own wait for the longest, up to what a rank takes at once") {
+  setup x;
+  x.w.tp = 1;
+  x.w.attention_dp = 4;
+  x.w.engine.max_num_tokens = 100'000;
+  const auto attention = [&](std::int64_t prompts, double spread) {
+    x.w.input.spread = spread;
+    const std::int64_t tokens = 1000 * prompts;
+    return time_of(x.price({.prompt_tokens = tokens,
+                            .prompt_pairs = static_cast<double>(tokens) * 500,
+                            .prompts = prompts,
+                            .finished_prompts = prompts}),
+                   "attn out");
+  };
+  // Lengths from none to twice the mean: the longest of two is 1.33 times the mean, that of four 1.6 times.
+  CHECK(attention(1, 1) == Approx(attention(1, 0)));
+  CHECK(attention(2, 0) == Approx(attention(1, 0)));
+  CHECK(attention(2, 1) / attention(2, 0) == Approx(4 / 3.0).epsilon(0.05));
+  CHECK(attention(4, 1) / attention(4, 0) == Approx(1.6).epsilon(0.05));
+  CHECK(attention(16, 1) / attention(16, 0) == Approx(1.3).epsilon(0.05));  // of four prompts on each
+  x.w.engine.max_num_tokens = 1000;
+  CHECK(attention(4, 1) == Approx(attention(4, 0)));
+}
+
 TEST_CASE(
     "Iteration time shows host launches in full where they outlast the kernels, and in part where they do not") {
   setup x;
