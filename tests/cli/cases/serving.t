@@ -71,19 +71,19 @@ Caches as flows need a load without a clock; settings without effect are reporte
   deepseek-r1-gb300-prefill-decode: ok
 
   metrics
-    output_tokens_per_s            83,103 tok/s     90 %: 43,254 .. 159,665
-    output_tokens_per_s_per_gpu     1,154 tok/s        90 %: 600.7 .. 2,218
-    total_tokens_per_s            746,998 tok/s   90 %: 0.3888 M .. 1.435 M
-    requests_per_s                  90.09 req/s        90 %: 46.89 .. 173.1
-    goodput_requests_per_s          90.09 req/s
-    total_tokens_per_s_per_gpu     10,375 tok/s       90 %: 5,400 .. 19,933
-    output_tokens_per_s_per_user    44.24 tok/s        90 %: 23.02 .. 84.99
-    energy_per_million_tokens_J        1.198 MJ
+    output_tokens_per_s            84,658 tok/s     90 %: 45,632 .. 157,059
+    output_tokens_per_s_per_gpu     1,176 tok/s        90 %: 633.8 .. 2,181
+    total_tokens_per_s            760,961 tok/s   90 %: 0.4102 M .. 1.412 M
+    requests_per_s                  91.78 req/s        90 %: 49.47 .. 170.3
+    goodput_requests_per_s          91.78 req/s
+    total_tokens_per_s_per_gpu     10,569 tok/s       90 %: 5,697 .. 19,608
+    output_tokens_per_s_per_user    44.94 tok/s        90 %: 24.22 .. 83.38
+    energy_per_million_tokens_J        1.177 MJ
     cost_per_million_tokens_usd               -
-    power_W_per_gpu                     821.2 W
+    power_W_per_gpu                     823.1 W
     memory_peak_bytes                  274.1 GB
-    kv_cache_used_fraction              7.595 %
-    makespan_s                          88.47 s  90 %: 46.05 s .. 2.833 min
+    kv_cache_used_fraction                7.6 %
+    makespan_s                          86.74 s  90 %: 46.76 s .. 2.682 min
     gpus                                     72
     offered_requests_per_s                    -
     requests_in_flight                     2048
@@ -94,43 +94,43 @@ Caches as flows need a load without a clock; settings without effect are reporte
     recomputed_tokens                         0
 
                  mean       p50       p90       p95       p99       max
-    ttft_s    1.442 s   1.453 s   1.748 s   1.811 s   1.912 s   2.199 s
-    tpot_s   22.61 ms   22.9 ms  23.66 ms  23.67 ms  23.67 ms  23.68 ms
-    itl_s    22.83 ms  23.61 ms  23.74 ms  23.79 ms  23.79 ms  23.83 ms
-    e2e_s     22.22 s   22.15 s   24.25 s   24.69 s   25.11 s   25.57 s
-    queue_s  482.8 ms    504 ms  710.8 ms  753.9 ms  838.1 ms   1.124 s
+    ttft_s    1.427 s    1.39 s   1.813 s   1.862 s   1.912 s   1.933 s
+    tpot_s   22.25 ms  22.53 ms  23.21 ms  23.21 ms  23.21 ms  23.22 ms
+    itl_s    22.48 ms  23.14 ms  23.32 ms  23.32 ms  23.32 ms  23.35 ms
+    e2e_s     21.88 s   21.83 s   23.96 s   24.29 s   24.78 s   25.21 s
+    queue_s  490.7 ms  504.2 ms  719.3 ms    758 ms  827.1 ms  850.2 ms
 
   breakdown
     mean_over_gpus
-      gemm_s                          30.74 s   34.7 %  #######
-      attention_s                     14.12 s   16.0 %  ###
-      memory_bound_s                  17.95 s   20.3 %  ####
-      ep_s                            11.62 s   13.1 %  ###
-      host_s                          2.289 s    2.6 %  #
-      idle_s                          11.75 s   13.3 %  ###
-      makespan_s                      88.47 s
+      gemm_s                          31.04 s   35.8 %  #######
+      attention_s                      15.1 s   17.4 %  ###
+      memory_bound_s                  13.88 s   16.0 %  ###
+      ep_s                            13.33 s   15.4 %  ###
+      host_s                          1.822 s    2.1 %
+      idle_s                          11.58 s   13.3 %  ###
+      makespan_s                      86.74 s
     links
-      decode worker 0: nvlink in          2 %           100 % kv transfer, peak
+      decode worker 0: nvlink in       2.04 %           100 % kv transfer, peak
                                                         100 %
-      prefill worker 9: nvlink out    0.201 %           100 % kv transfer, peak 77
+      prefill worker 6: nvlink out   0.2049 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 2: nvlink out   0.2009 %           100 % kv transfer, peak 77
+      prefill worker 10: nvlink out  0.2046 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 7: nvlink out   0.2007 %           100 % kv transfer, peak 77
+      prefill worker 7: nvlink out   0.2046 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 6: nvlink out   0.2005 %           100 % kv transfer, peak 77
+      prefill worker 5: nvlink out   0.2041 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 10: nvlink out  0.2002 %           100 % kv transfer, peak 77
+      prefill worker 4: nvlink out    0.204 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 4: nvlink out   0.2002 %           100 % kv transfer, peak 77
+      prefill worker 3: nvlink out   0.2039 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 1: nvlink out   0.1996 %           100 % kv transfer, peak 77
+      prefill worker 1: nvlink out   0.2037 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 8: nvlink out   0.1994 %           100 % kv transfer, peak 77
+      prefill worker 9: nvlink out   0.2037 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 3: nvlink out   0.1993 %           100 % kv transfer, peak 77
+      prefill worker 8: nvlink out   0.2035 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 5: nvlink out   0.1985 %           100 % kv transfer, peak 77
+      prefill worker 2: nvlink out   0.2031 %           100 % kv transfer, peak 77
                                                         %
 
   memory
@@ -160,10 +160,10 @@ Caches as flows need a load without a clock; settings without effect are reporte
                                                     them
 
   energy
-    gpus_J                5.231 MJ
-    cpus_J                159.2 kJ
-    trays_and_switches_J  1.194 MJ
-    supply_losses_J       203.6 kJ
+    gpus_J                5.141 MJ
+    cpus_J                156.1 kJ
+    trays_and_switches_J  1.171 MJ
+    supply_losses_J         200 kJ
 
   cost
     run_usd  -
@@ -177,7 +177,7 @@ Caches as flows need a load without a clock; settings without effect are reporte
       compute, KV caches to the one of 1 decode workers with the fewest unfinished
       requests
     - the first token is streamed when the decode worker starts on the request
-    - rates and latencies are those of the steady part, from 44.2 to 67.16 s: no
+    - rates and latencies are those of the steady part, from 43.21 to 65.75 s: no
       client is in its first request, and each has a next one
     - the objective is met: 100 % of the requests are within every limit; each
       limit requires 99 %

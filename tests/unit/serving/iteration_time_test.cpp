@@ -293,12 +293,12 @@ TEST_CASE("Ranks with prompts of their own wait for the longest, up to what a ra
   setup x;
   x.w.tp = 1;
   x.w.attention_dp = 4;
-  x.w.engine.max_num_tokens = 100'000;
+  x.w.engine.max_num_tokens = 1'000'000;
   const auto attention = [&](std::int64_t prompts, double spread) {
     x.w.input.spread = spread;
-    const std::int64_t tokens = 1000 * prompts;
+    const std::int64_t tokens = 50'000 * prompts;
     return time_of(x.price({.prompt_tokens = tokens,
-                            .prompt_pairs = static_cast<double>(tokens) * 500,
+                            .prompt_pairs = static_cast<double>(tokens) * 25'000,
                             .prompts = prompts,
                             .finished_prompts = prompts}),
                    "attn out");
@@ -309,7 +309,7 @@ TEST_CASE("Ranks with prompts of their own wait for the longest, up to what a ra
   CHECK(attention(2, 1) / attention(2, 0) == Approx(4 / 3.0).epsilon(0.05));
   CHECK(attention(4, 1) / attention(4, 0) == Approx(1.6).epsilon(0.05));
   CHECK(attention(16, 1) / attention(16, 0) == Approx(1.3).epsilon(0.05));  // of four prompts on each
-  x.w.engine.max_num_tokens = 1000;
+  x.w.engine.max_num_tokens = 50'000;
   CHECK(attention(4, 1) == Approx(attention(4, 0)));
 }
 
