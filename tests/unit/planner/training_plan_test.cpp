@@ -50,6 +50,24 @@ TEST_CASE("More days never take more GPUs, and the answer keeps them") {
   CHECK(lossy.best->gpus >= calm.best->gpus);
 }
 
+TEST_CASE("A plan that plays failures takes longer by the time that they cost") {
+  training_question q = test::small_trainer(1e12);
+  q.gpus = 16;
+  const training_plan without = plan_training_run(q);
+  q.failures = "nvl72-fleet";
+  const training_plan with = plan_training_run(q);
+  REQUIRE(without.best);
+  REQUIRE(with.best);
+  CHECK_FALSE(without.best->goodput);
+  REQUIRE(with.best->goodput);
+  CHECK(*with.best->goodput < 1);
+  CHECK(*with.best->goodput > 0.9);
+  CHECK(*with.best->days == Approx(*without.best->days / *with.best->goodput));
+  CHECK(with.best->layout == without.best->layout);
+  q.failures = "no-such-fleet";
+  CHECK_THROWS_AS(plan_training_run(q), input_error);
+}
+
 TEST_CASE("Where nothing is fast enough, the fastest is told") {
   training_question q = test::small_trainer(1e15);
   q.days = 0.001;
