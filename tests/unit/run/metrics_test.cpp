@@ -1,4 +1,5 @@
 // The table of metrics against the results of what ships, and its formulas against what runs count.
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include <cmath>
@@ -34,7 +35,14 @@ metric_kind kind_of(const scenario& s) {
 std::vector<std::string> expected_metrics(const scenario& s) {
   const auto* training = std::get_if<training_workload>(&s.workload);
   const auto* operation = std::get_if<operation_case>(&s.workload);
+  const auto serves = [](const cluster_job& j) {
+    return std::holds_alternative<inference_workload>(j.alone->workload);
+  };
+  const bool services = operation && std::any_of(operation->jobs.begin(), operation->jobs.end(), serves);
+  const bool lone = operation && operation->jobs.size() == 1 && !services && !operation->cluster->queue;
   std::map<metric_needs, bool> has = {
+      {metric_needs::lone_job, lone},
+      {metric_needs::services, services},
       {metric_needs::nothing, true},
       {metric_needs::token_budget, training && training->token_budget},
       {metric_needs::facility, s.facility && (!operation || !operation->jobs.empty())},
