@@ -115,11 +115,11 @@ struct verl_experiment {
   std::int64_t sharded_over;  ///< GPUs that share one copy of the trainer's states
   double mean, mean_async;    ///< response, tokens: in turns or one step off; fully asynchronous
 };
-constexpr std::array<verl_experiment, 5> verl_experiments = {{{28672, false, false, 28672, 4, 4, 1, 8, 1476, 482},
-                                                              {20480, false, false, 20480, 2, 4, 1, 4, 720, 720},
+constexpr std::array<verl_experiment, 5> verl_experiments = {{{28672, false, false, 28672, 4, 4, 1, 8, 1419, 469},
+                                                              {20480, false, false, 20480, 2, 4, 1, 4, 689, 689},
                                                               {10240, false, false, 8192, 1, 1, 1, 2, 1000, 1000},
-                                                              {8192, false, true, 8192, 2, 2, 2, 4, 828, 828},
-                                                              {28672, true, false, 16384, 4, 4, 1, 4, 280, 200}}};
+                                                              {8192, false, true, 8192, 2, 2, 2, 4, 798, 798},
+                                                              {28672, true, false, 16384, 4, 4, 1, 4, 251, 200}}};
 const verl_experiment& verl_experiment_of(std::int64_t max_len, bool tools, bool megatron) {
   const verl_experiment* best = &verl_experiments.front();
   for (const verl_experiment& e : verl_experiments)

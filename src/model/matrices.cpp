@@ -75,13 +75,14 @@ void compressed(collector& c) {
     c.join({matrix::pooling, part::mixer, 2 * l.head_dim * overlap(l), c.hidden});
   c.add({matrix::query_up, part::mixer, query_width(l), s.q_lora_rank, l.heads});
   indexer(c, s.q_lora_rank, pools ? 2 * l.index_dim * overlap(l) : 0);
-  c.add({.name = matrix::output_down,
-         .part = part::mixer,
-         .out = s.o_lora_rank,
-         .in = query_width(l) / s.o_groups,
-         .units = s.o_groups,
-         .groups = s.o_groups,
-         .by = divided::groups});
+  if (s.o_groups > 0)
+    c.add({.name = matrix::output_down,
+           .part = part::mixer,
+           .out = s.o_lora_rank,
+           .in = query_width(l) / s.o_groups,
+           .units = s.o_groups,
+           .groups = s.o_groups,
+           .by = divided::groups});
   c.rows({matrix::output, part::mixer, c.hidden, s.o_groups * s.o_lora_rank, s.o_groups});
 }
 
