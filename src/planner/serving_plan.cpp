@@ -39,9 +39,19 @@ bool is_better(const server_held& a, const server_held& b) {
   return a.trial.key() < b.trial.key();
 }
 
+/// Whether `a` holds clearly more than `b`, or as much on fewer GPUs.
+bool beats(const server_held& a, const server_held& b) {
+  if (a.requests_per_s > clearly * b.requests_per_s) return true;
+  return clearly * a.requests_per_s >= b.requests_per_s && a.trial.gpus() < b.trial.gpus();
+}
+
 const server_held* best_of(const std::vector<server_held>& all) {
-  const auto at = std::min_element(all.begin(), all.end(), is_better);
-  return at == all.end() || at->requests_per_s == 0 ? nullptr : &*at;
+  const auto most = std::min_element(all.begin(), all.end(), is_better);
+  if (most == all.end() || most->requests_per_s == 0) return nullptr;
+  const server_held* best = &*most;
+  for (const server_held& h : all)
+    if (clearly * h.requests_per_s >= most->requests_per_s && h.trial.gpus() < best->trial.gpus()) best = &h;
+  return best;
 }
 
 std::int64_t own_tokens(const planning& p, const server_trial& t) {
@@ -63,7 +73,7 @@ std::optional<server_held> best_on(planning& p, bool pooled, std::int64_t gpus) 
     for (const server_trial& t : with_other_limits(from, own_tokens(p, from))) next.push_back(t);
     const std::vector<server_held> found = p.runner.hold(next);
     const server_held* better_one = best_of(found);
-    if (!better_one || better_one->requests_per_s <= clearly * best.requests_per_s) break;
+    if (!better_one || !beats(*better_one, best)) break;
     best = *better_one;
   }
   return best;
