@@ -82,6 +82,13 @@ TEST_CASE("Bounds leave the best layouts and the front of a model with experts a
   as_exhaustion(routed, 0.5);
 }
 
+TEST_CASE("Bounds leave the best layouts and the front as they are where activations are offloaded") {
+  bounded_job j = dense_job;
+  j.only = {
+      {"cp", {"1"}}, {"micro_batch_size", {"1", "2"}}, {"recompute", {"none"}}, {"offload_layers", {"0", "8"}}};
+  as_exhaustion(j, 1);
+}
+
 TEST_CASE("Bounds hold for objectives where more is better, and under constraints") {
   bounded_job j = dense_job;
   j.objective = "mfu";
