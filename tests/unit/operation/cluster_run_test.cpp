@@ -126,10 +126,8 @@ TEST_CASE("The only job of a shared cluster is as good as one that is followed a
   }
 }
 
-TEST_CASE("A job without spares of its own takes those of weaker jobs, if it may preempt") {
-  operation_setup hardware = test::plain_setup(1, 1, 12);
-  hardware.failures.components = {test::stopper("gpu", cluster_part::tray, 100 * day, 24 * hour)};
-  hardware.recovery.decide = test::secs(60);
+/// An important job beside six batch jobs of a queue that it may preempt.
+cluster_setup beside_fillers(const operation_setup& hardware) {
   cluster_setup c = cluster_of(hardware);
   c.members = {member("important", hardware, 1, 12)};
   for (int i = 0; i < 6; ++i) {
@@ -142,6 +140,14 @@ TEST_CASE("A job without spares of its own takes those of weaker jobs, if it may
   c.batch.queues = {"filler"};
   c.batch.users = {"u"};
   c.queue.policy.queues = {{.name = "", .tier = 1}, {.name = "filler", .preemptible = true}};
+  return c;
+}
+
+TEST_CASE("A job without spares of its own takes those of weaker jobs, if it may preempt") {
+  operation_setup hardware = test::plain_setup(1, 1, 12);
+  hardware.failures.components = {test::stopper("gpu", cluster_part::tray, 100 * day, 24 * hour)};
+  hardware.recovery.decide = test::secs(60);
+  cluster_setup c = beside_fillers(hardware);
   c.queue.policy.requeue = true;
   const cluster_outcome waits = run_cluster(c, 1);
   c.queue.policy.preempt = true;
@@ -159,17 +165,7 @@ TEST_CASE("A job that may preempt has its trays whether it waits for them, shrin
     hardware.recovery.decide = test::secs(60);
     hardware.recovery.mode = mode;
     hardware.replicas = 12;
-    cluster_setup c = cluster_of(hardware);
-    c.members = {member("important", hardware, 1, 12)};
-    for (int i = 0; i < 6; ++i) {
-      batch_job j;
-      j.gpus = 4;
-      j.run = hardware.duration;
-      c.batch.jobs.push_back(j);
-    }
-    c.batch.queues = {"filler"};
-    c.batch.users = {"u"};
-    c.queue.policy.queues = {{.name = "", .tier = 1}, {.name = "filler", .preemptible = true}};
+    cluster_setup c = beside_fillers(hardware);
     c.queue.policy.preempt = true;
     const cluster_outcome o = run_cluster(c, 1);
     const double lacking = spent(o.members[0], gpu_use::waiting) + spent(o.members[0], gpu_use::left_out);
