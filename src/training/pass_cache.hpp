@@ -15,8 +15,9 @@
 namespace nvlsim {
 
 /// What the price of a pass depends on, among layouts of one job: not the chunks, the order of the passes or the
-/// sizes of the stages, and the sharding only under FSDP.
-using pass_key = std::array<std::int64_t, 17>;
+/// sizes of the stages, and the sharding only under FSDP. A schedule counts by what its recipe keeps, which is
+/// what offloading moves.
+using pass_key = std::array<std::int64_t, 18>;
 struct pass_key_hash {
   std::size_t operator()(const pass_key& k) const {
     std::uint64_t h = 0xcbf29ce484222325;

@@ -335,9 +335,7 @@ bytes step_cache::least_memory(const platform& p, const stack& s, const model& m
 std::size_t step_cache::priced_passes() const { return passes_->priced(); }
 
 bool step_cache::covers(const training_workload& w) {
-  const bool offloads = w.offload_layers > 0 || w.offload.any();
-  return w.degraded.empty() && w.sharding != data_parallel_sharding::optim_grads && !w.recompute.block &&
-         !offloads;
+  return w.degraded.empty() && w.sharding != data_parallel_sharding::optim_grads && !w.recompute.block;
 }
 
 step_cost step_cache::cost_of(const platform& p, const stack& s, const model& m, const training_workload& w) {

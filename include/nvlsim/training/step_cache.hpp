@@ -81,8 +81,7 @@ class step_cache {
  public:
   step_cache();
   /// Whether the operations depend only on the schedule, stages, chunks and micro-batches. This requires healthy
-  /// hardware, gradients that are reduced once per step, the same recomputation in all layers, and activations
-  /// that stay on the GPU.
+  /// hardware, gradients that are reduced once per step, and the same recomputation in all layers.
   static bool covers(const training_workload& w);
   /// Cost of the folded plan_training. Requires `covers(w)`.
   step_cost cost_of(const platform& p, const stack& s, const model& m, const training_workload& w);

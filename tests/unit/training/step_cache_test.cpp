@@ -85,6 +85,19 @@ TEST_CASE("Stages of other sizes and sends across racks are priced on the same s
   same_as_planned(cache, j);
 }
 
+TEST_CASE("Layouts that offload layers are priced as planned, whatever schedule came before") {
+  step_cache cache;
+  shipped_job j = shipped("gb300-nvl72", "llama3-8b");
+  j.workload.par.tp = 1, j.workload.par.pp = 2;
+  using enum pipeline_schedule;
+  for (const auto& [schedule, vp] :
+       std::vector<std::pair<pipeline_schedule, std::int64_t>>{{dualpipe, 1}, {interleaved, 2}, {one_f_one_b, 1}})
+    for (const std::int64_t offloaded : {0, 8, 16}) {
+      j.workload.schedule = schedule, j.workload.par.vp = vp, j.workload.offload_layers = offloaded;
+      same_as_planned(cache, j);
+    }
+}
+
 TEST_CASE("Operations that wait for each other are reported") {
   plan p;
   p.add_template({"work", {}, {}, {}});
