@@ -236,8 +236,8 @@ void judge_load(result& r, const serving_run& run, const inference_workload& w, 
 
 }  // namespace
 
-void add_inference_sections(result& r, const platform& p, const inference_workload& w, const serving_run& run,
-                            const facility_spec* site) {
+served_metrics measure_served(const platform& p, const inference_workload& w, const serving_run& run,
+                              const facility_spec* site) {
   const serving_outcome& o = run.outcome;
   const double gpus = w.gpus();
   joules all;
@@ -249,11 +249,25 @@ void add_inference_sections(result& r, const platform& p, const inference_worklo
   all += p.gpu.idle_power * seconds::from_base(o.end_s * gpus - busy);
   served_metrics m = with_totals(measure_inference(run, w), p, w, all, seconds::from_base(o.end_s));
   m.output_tokens = static_cast<double>(o.output_tokens);
-  m.memory_peak = run.memory.peak;
+  m.peak_kv_tokens = cache_use_of(run).peak_tokens;
+  use_memory_of(m, run);
   m.recomputed_tokens = o.recomputed_tokens;
   if (site) m.site = figures_of(*site, {m.energy.total(), gpus, m.makespan}, {});
+  return m;
+}
+
+void use_memory_of(served_metrics& m, const serving_run& run) {
+  m.memory_peak = run.memory.peak;
+  m.seen.kv_cache_used_fraction =
+      static_cast<double>(m.peak_kv_tokens) / static_cast<double>(run.kv_capacity_tokens);
+}
+
+void add_inference_sections(result& r, const platform& p, const inference_workload& w, const serving_run& run,
+                            const facility_spec* site) {
+  const serving_outcome& o = run.outcome;
+  const served_metrics m = measure_served(p, w, run, site);
   add_served(r, m);
-  r.breakdown.set("mean_over_gpus", use_breakdown(run, gpus));
+  r.breakdown.set("mean_over_gpus", use_breakdown(run, w.gpus()));
   if (!o.tier_blocks.empty()) r.breakdown.set("cache_tiers", tier_breakdown(run, w));
   judge_load(r, run, w, m.seen);
 }

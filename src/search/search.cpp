@@ -198,8 +198,12 @@ bool searcher::try_group(worker& w, std::size_t group) {
     refuse_group(w, group, reason);
     return false;
   }
-  for (std::size_t i = 0; i < space_->size(group); ++i)
+  const std::size_t n = space_->size(group);
+  for (std::size_t k = 0; k < n && !(options_.stop && options_.stop()); ++k) {
+    const std::size_t i = space_->slow ? n - 1 - k : k;
     if (!outside(w, group, i)) try_layout(w, group, i);
+    if (space_->slow) report(1);
+  }
   return true;
 }
 
@@ -219,7 +223,8 @@ void searcher::try_groups(worker& w) {
     if (options_.stop && options_.stop()) return;
     for (std::size_t i = first; i < std::min(first + at_once, order_.size()); ++i)
       (try_group(w, order_[i]) ? tried : refused) += space_->layouts_in(order_[i]);
-    report(tried, refused);
+    if (!space_->slow) report(tried, refused);
+    else if (refused > 0) report(0, refused);
   }
 }
 

@@ -1,6 +1,10 @@
 // Serving layouts.
 #include <algorithm>
 #include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include "nvlsim/analysis/metrics.hpp"
@@ -36,6 +40,7 @@ class serving_layouts final : public search_space {
       : base_(s), machine_(s.platform) {
     const auto& w = std::get<inference_workload>(s.workload);
     pooled_ = w.prefill_pool.has_value();
+    slow = true;  // runs under wide limits often stand for those under narrower ones
     const std::string layout = w.pooled() ? "/workload/layout/decode" : "/workload/layout";
     for (const rank_axis& a : rank_axes) add_parameter(a.name, pointer_in(layout, a.name));
     for (const rank_axis& a : rank_axes)
@@ -61,46 +66,69 @@ class serving_layouts final : public search_space {
     }
   }
 
-  /// Groups of one layout. Each takes long, so threads share them evenly and progress is reported often.
-  std::size_t groups() const override { return splits_.size() * limits(); }
-  std::size_t size(std::size_t) const override { return 1; }
+  /// Groups differ in how the GPUs are divided, the layouts of a group in batch limits.
+  std::size_t groups() const override { return splits_.size(); }
+  std::size_t size(std::size_t) const override { return limits(); }
 
-  std::vector<value> layout(std::size_t group, std::size_t) const override {
-    const worker_split& s = splits_[group / limits()];
+  std::vector<value> layout(std::size_t group, std::size_t limit) const override {
+    const worker_split& s = splits_[group];
     std::vector<value> out;
     for (const rank_axis& a : rank_axes) out.emplace_back(s.workers.*a.of);
     for (const rank_axis& a : rank_axes)
       if (pooled_) out.emplace_back(s.prefill.*a.of);
     if (pooled_) return out;
-    const std::size_t limit = group % limits();
     out.emplace_back(batches_[limit % batches_.size()]);
     out.emplace_back(tokens_[limit / batches_.size()]);
     return out;
   }
 
   std::string group_reason(std::size_t group) const override {
-    const auto all = serving_problems(machine_, base_.stack, base_.model, workload(group));
+    const auto all = serving_problems(machine_, base_.stack, base_.model, workload(group, 0));
     return all.empty() ? std::string() : all.front();
   }
 
-  evaluation evaluate_layout(std::size_t group, std::size_t, bool) const override {
-    const inference_workload w = workload(group);
+  evaluation evaluate_layout(std::size_t group, std::size_t limit, bool) const override {
+    const inference_workload w = workload(group, limit);
     evaluation out;
-    const serving_run run = serve(machine_, base_.stack, base_.model, w, {.traced = false});
+    group_runs& known = runs_of(group, w);
+    const serving_run run =
+        serve(machine_, base_.stack, base_.model, w, {.traced = false, .shared = known.shared.get()});
     if (!run.reasons.empty()) {
       out.reason = run.reasons.front();
       return out;
     }
-    result r;
-    add_inference_sections(r, machine_, w, run, base_.facility.get());
-    out.metrics = numbers_of(r);
+    if (!run.same_as) {
+      known.measured.push_back(measure_served(machine_, w, run, base_.facility.get()));
+      out.metrics = numbers_of(known.measured.back());
+    } else {
+      served_metrics m = known.measured[*run.same_as];
+      use_memory_of(m, run);
+      out.metrics = numbers_of(m);
+    }
     return out;
   }
 
  private:
-  std::vector<std::optional<double>> numbers_of(const result& r) const {
+  /// What the layouts of a group share.
+  struct group_runs {
+    std::size_t group = 0;
+    std::shared_ptr<shared_runs> shared;
+    std::vector<served_metrics> measured;  ///< by run
+  };
+  /// Of the group that the calling thread is at.
+  group_runs& runs_of(std::size_t group, const inference_workload& w) const {
+    const std::lock_guard lock(sharing_);
+    group_runs& out = at_[std::this_thread::get_id()];
+    if (!out.shared || out.group != group)
+      out = {group, runs_of_layout({machine_, base_.stack, base_.model, w}), {}};
+    return out;
+  }
+
+  std::vector<std::optional<double>> numbers_of(const served_metrics& served) const {
+    value all{value::object{}};
+    set_metrics(all, served);
     std::vector<std::optional<double>> out(metrics.size());
-    for (const output::flat_metric& m : output::flat_metrics(r.metrics)) {
+    for (const output::flat_metric& m : output::flat_metrics(all)) {
       const auto at = std::find(metrics.begin(), metrics.end(), m.name);
       double x = 0;
       if (at != metrics.end() && output::as_double(m.content, x))
@@ -190,13 +218,12 @@ class serving_layouts final : public search_space {
   /// Number of batch-limit pairs tried with each split.
   std::size_t limits() const { return pooled_ ? 1 : batches_.size() * tokens_.size(); }
 
-  inference_workload workload(std::size_t group) const {
+  inference_workload workload(std::size_t group, std::size_t limit) const {
     inference_workload w = std::get<inference_workload>(base_.workload);
-    const worker_split& s = splits_[group / limits()];
+    const worker_split& s = splits_[group];
     static_cast<rank_counts&>(w) = s.workers;
     if (pooled_) static_cast<rank_counts&>(*w.prefill_pool) = s.prefill;
     if (pooled_) return w;
-    const std::size_t limit = group % limits();
     w.engine.max_batch_size = batches_[limit % batches_.size()];
     w.engine.max_num_tokens = tokens_[limit / batches_.size()];
     return w;
@@ -213,6 +240,8 @@ class serving_layouts final : public search_space {
   std::vector<worker_split> splits_;
   std::vector<std::int64_t> batches_, tokens_;
   bool pooled_ = false;  ///< separate prefill workers
+  mutable std::mutex sharing_;
+  mutable std::map<std::thread::id, group_runs> at_;
 };
 
 }  // namespace

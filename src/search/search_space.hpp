@@ -53,6 +53,8 @@ class search_space {
   /// Evaluates a layout. Requires an empty `group_reason`. With `in_full`, also computes the metrics in `dear`.
   /// Called by several threads.
   virtual evaluation evaluate_layout(std::size_t group, std::size_t index, bool in_full) const = 0;
+  /// Layouts take long: progress is told after each. Those of a group cost least from the last to the first.
+  bool slow = false;
   std::vector<std::string> dear;  ///< metrics that are slow to compute
 
   /// Bounds of this space; none: every layout has to be evaluated.

@@ -58,7 +58,7 @@ void batch_scheduler::give_rank(slot& s) {
   ++queued_[s.rank];
 }
 
-iteration batch_scheduler::step() {
+void batch_scheduler::clear_events() {
   events_.admitted.clear();
   events_.first_tokens.clear();
   events_.finished.clear();
@@ -69,6 +69,10 @@ iteration batch_scheduler::step() {
   events_.recomputed_tokens = 0;
   events_.computed.clear();
   events_.evicted.clear();
+}
+
+iteration batch_scheduler::step() {
+  clear_events();
   preempted_now_ = false;
   poll();
   iteration it;
@@ -100,8 +104,9 @@ void batch_scheduler::poll() {
 }
 
 /// Whether prompts wait for others to fill an iteration.
-bool batch_scheduler::holds_back() const {
+bool batch_scheduler::holds_back() {
   if (waited_ >= set_.batch_wait_iterations || decodes_ == 0 || waiting_.empty() || in_progress_ > 0) return false;
+  used_.tokens.refused = used_.sequences.refused = true;  // whatever it is, it depends on both limits
   const double enough = set_.batch_wait_ratio * static_cast<double>(set_.max_num_tokens);
   double tokens = 0;
   for (auto i = waiting_.begin(); i != waiting_.end() && tokens < enough; ++i)
@@ -137,10 +142,15 @@ void add_prompt(iteration& it, std::int64_t take, std::int64_t done) {
 /// Fills the rest of the token budget with prompts in order. A rank that cannot finish its prompt takes no other.
 void batch_scheduler::add_prompts(iteration& it) {
   std::int64_t room = set_.max_num_tokens - it.decodes;
-  for (std::size_t at = 0; room > 0 && at < std::min(waiting_.size(), ranks_);) {
+  for (std::size_t at = 0; at < std::min(waiting_.size(), ranks_);) {
+    if (room <= 0) {
+      used_.tokens.refused = true;
+      return;
+    }
     const std::uint32_t i = waiting_[at];
     if (at >= in_progress_ && (slots_[i].swapped || slots_[i].delivered || !admit(i, it, room))) return;
     slot& s = slots_[i];
+    prompt_fits(s.input - s.done, room);
     const std::int64_t take = std::min({room, rank_tokens_, s.input - s.done});
     add_prompt(it, take, s.done);
     room -= take;
@@ -199,12 +209,19 @@ std::int64_t batch_scheduler::cached_tokens(names prefixes, std::int64_t input) 
          limits_.prefix_tokens;
 }
 
+/// Whether a rank takes so many tokens in an iteration that has room for `room`.
+bool batch_scheduler::prompt_fits(std::int64_t tokens, std::int64_t room) {
+  const std::int64_t all = set_.max_num_tokens;
+  const bool in_iteration = used_.tokens.lets(all - room + tokens, all);
+  return used_.rank_tokens.lets(tokens, rank_tokens_) && in_iteration;
+}
+
 bool batch_scheduler::admit(std::uint32_t i, const iteration& it, std::int64_t room) {
   slot& s = slots_[i];
-  if (full() || refused_at_ == frees_) return false;
+  if (blocked()) return false;
   const std::int64_t shared = cached_tokens(s.prefixes, s.input);
   const std::int64_t hit = std::min(s.input - 1, shared + s.fetched);
-  if (s.input - hit > std::min(room, rank_tokens_) && !may_cut(s, it)) return false;
+  if (!prompt_fits(s.input - hit, room) && !may_cut(s, it)) return false;
   s.shared = static_cast<std::uint32_t>(shared / limits_.prefix_tokens);
   if (!take_memory(s, reservation(s))) {
     refused_at_ = frees_;
@@ -229,7 +246,7 @@ bool batch_scheduler::take_memory(slot& s, std::int64_t asked) {
   for (std::uint32_t b = 0; b < s.shared; ++b)
     if (cache_.hold(s.prefixes[b]) == prefix_cache::state::idle) woken += limits_.prefix_tokens;
   kv_tokens_ += woken;
-  if (kv_tokens_ + std::max<std::int64_t>(0, asked - prefix) > limits_.kv_capacity_tokens) {
+  if (!may_hold(kv_tokens_ + std::max<std::int64_t>(0, asked - prefix))) {
     for (std::uint32_t b = s.shared; b-- > 0;) cache_.release(s.prefixes[b]);
     kv_tokens_ -= woken;
     s.shared = 0;
@@ -243,9 +260,7 @@ bool batch_scheduler::take_memory(slot& s, std::int64_t asked) {
 }
 
 void batch_scheduler::evict_idle() {
-  while (cache_.idle() > 0 && kv_tokens_ + static_cast<std::int64_t>(cache_.idle()) * limits_.prefix_tokens >
-                                  limits_.kv_capacity_tokens)
-    events_.evicted.push_back(cache_.evict());
+  while (cache_.idle() > 0 && !may_hold(held_with_idle())) events_.evicted.push_back(cache_.evict());
 }
 
 /// Makes computed whole blocks available to others. A shared block is held once for all its users.
@@ -361,14 +376,19 @@ std::int64_t batch_scheduler::growth() const {
         if (slots_[i].life == life) tokens += next_blocks(slots_[i]);
     return tokens;
   }
+  return growth_after(0);
+}
+
+/// The same after so many more steps of the same sequences, at one token a step.
+std::int64_t batch_scheduler::growth_after(std::int64_t steps) const {
   const auto block = static_cast<std::int64_t>(by_phase_.size());
-  const std::int64_t now = static_cast<std::int64_t>(decoded_) % block;
+  const std::int64_t now = (static_cast<std::int64_t>(decoded_) + steps) % block;
   return by_phase_[static_cast<std::size_t>(now == 0 ? 0 : block - now)] * block;
 }
 
 /// Frees memory for new blocks of this iteration's decodes.
 void batch_scheduler::make_room(iteration& it) {
-  while (kv_tokens_ + growth() > limits_.kv_capacity_tokens) preempt(it);
+  while (!may_hold(kv_tokens_ + growth())) preempt(it);
   const std::int64_t more = growth();
   if (const auto due = by_iteration_.extract(decoded_))
     for (const auto& [i, life] : due.mapped())
@@ -431,7 +451,7 @@ void batch_scheduler::take_up_cached(iteration& it) {
     const std::uint32_t i = waiting_.front();
     slot& s = slots_[i];
     if (!s.swapped && !s.delivered) return;
-    if (full() || refused_at_ == frees_) return;
+    if (blocked()) return;
     if (!take_memory(s, reservation(s))) {
       refused_at_ = frees_;
       return;

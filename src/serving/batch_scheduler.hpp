@@ -58,6 +58,17 @@ class batch_scheduler {
   iteration step();
   const events& last() const { return events_; }
 
+  /// Number of next iterations, up to `most`, that only decode the sequences of the last one: none of these ends,
+  /// and no prompt can begin, unless a request is submitted.
+  std::int64_t calm(std::int64_t most);
+  /// What the next `n` iterations have, which must be calm.
+  std::int64_t decodes() const { return decodes_; }
+  void contexts(std::int64_t n, std::vector<std::int64_t>& out) const;
+  /// Does what `step` would do in `n` calm iterations. `last` is then empty.
+  void pass_over(std::int64_t n);
+  /// What was asked of the limits.
+  const limits_use& used() const { return used_; }
+
   std::int64_t queued() const {
     return static_cast<std::int64_t>(waiting_.size() + incoming_.size() - in_progress_);
   }
@@ -91,14 +102,20 @@ class batch_scheduler {
     bool operator>(const ending& o) const { return std::pair(at, slot) > std::pair(o.at, o.slot); }
   };
 
+  void clear_events();
   void poll();
-  bool holds_back() const;
+  bool holds_back();
   bool ranks_wait();
   void give_rank(slot& s);
   void decode(iteration& it);
   void add_prompts(iteration& it);
   bool may_cut(const slot& s, const iteration& it) const;
   bool admit(std::uint32_t i, const iteration& it, std::int64_t room);
+  bool prompt_fits(std::int64_t tokens, std::int64_t room);
+  bool may_hold(std::int64_t tokens) { return used_.cache_tokens.lets(tokens, limits_.kv_capacity_tokens); }
+  std::int64_t held_with_idle() const {
+    return kv_tokens_ + static_cast<std::int64_t>(cache_.idle()) * limits_.prefix_tokens;
+  }
   bool take_memory(slot& s, std::int64_t tokens);
   std::uint32_t new_slot(std::int32_t request, std::int64_t input, std::int64_t output);
   void take_up_cached(iteration& it);
@@ -112,6 +129,8 @@ class batch_scheduler {
   void preempt(iteration& it);
   std::uint32_t last_admitted();
   std::int64_t growth() const;
+  std::int64_t growth_after(std::int64_t steps) const;
+  void pass_over_waits(std::int64_t n);
   std::int64_t next_blocks(const slot& s) const;
   void await_growth(std::uint32_t i, std::int64_t steps);
   std::int64_t& phase_of(const slot& s);
@@ -122,7 +141,11 @@ class batch_scheduler {
   std::int64_t beside(const slot& s) const { return limits_.sequence.beside(s.input + s.output); }
   std::int64_t steps_of(const slot& s) const { return static_cast<std::int64_t>(decoded_ - s.joined); }
   /// Whether the batch is full, including prompts in progress.
-  bool full() const { return decodes_ + static_cast<std::int64_t>(in_progress_) >= set_.max_batch_size; }
+  bool full() {
+    return !used_.sequences.lets(decodes_ + static_cast<std::int64_t>(in_progress_) + 1, set_.max_batch_size);
+  }
+  /// Whether no waiting request can begin until memory is freed.
+  bool blocked() { return full() || refused_at_ == frees_; }
   std::int64_t tokens_of(std::int64_t steps) const;
   std::int64_t cached(const slot& s) const { return s.input + tokens_of(steps_of(s)); }
   std::int64_t context() const { return inputs_ + tokens_of(steps_); }
@@ -158,6 +181,7 @@ class batch_scheduler {
   std::int64_t now_ = 0, polled_ = 0, waited_ = 0, rank_waited_ = 0;
   std::int64_t frees_ = 0, refused_at_ = -1;  ///< count of memory releases; its value at the last refusal
   bool preempted_now_ = false, had_prompts_ = false;
+  limits_use used_;
   std::size_t decoded_ = 0;  ///< iterations in which sequences could decode
 };
 

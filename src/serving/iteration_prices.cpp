@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 
 #include "nvlsim/plan/part_facts.hpp"
 
@@ -28,25 +29,74 @@ void add(iteration_content& to, const iteration& it, double times) {
 
 }  // namespace
 
-double iteration_prices::decode_time(std::int64_t decodes, std::int64_t context) {
+/// The time at a point of the grid.
+double iteration_prices::decode_time_at(std::int64_t decodes, std::size_t point) {
   const auto d = static_cast<std::size_t>(decodes);
   if (decode_times_.size() <= d) decode_times_.resize(d + 1);
   std::vector<double>& known = decode_times_[d];
+  if (known.size() <= point) known.resize(point + 1);
+  double& t = known[point];
+  if (t == 0) {
+    const auto n = static_cast<double>(decodes);
+    t = costs_.time({.decodes = n, .context = n * grid(static_cast<int>(point))}).base();
+  }
+  return t;
+}
+
+double iteration_prices::decode_time(std::int64_t decodes, std::int64_t context) {
   const double each = std::max(1.0, static_cast<double>(context) / static_cast<double>(decodes));
   int doublings = 0;
   const double part = (2 * std::frexp(each, &doublings) - 1) * points_per_doubling;
-  const int i = (doublings - 1) * points_per_doubling + static_cast<int>(part);
-  if (known.size() < static_cast<std::size_t>(i) + 2) known.resize(static_cast<std::size_t>(i) + 2);
-  const auto at = [&](int k) {
-    double& t = known[static_cast<std::size_t>(k)];
-    if (t == 0) {
-      const auto n = static_cast<double>(decodes);
-      t = costs_.time({.decodes = n, .context = n * grid(k)}).base();
-    }
-    return t;
-  };
+  const auto i = static_cast<std::size_t>((doublings - 1) * points_per_doubling + static_cast<int>(part));
   const double share = part - std::floor(part);
-  return (1 - share) * at(i) + share * at(i + 1);
+  const double after = decode_time_at(decodes, i + 1);
+  return (1 - share) * decode_time_at(decodes, i) + share * after;
+}
+
+// The same arithmetic as in `decode_time`, to the last bit: points of the grid are looked up only where they
+// change.
+void iteration_prices::price_decodes(std::int64_t decodes, std::span<const std::int64_t> contexts,
+                                     std::vector<double>& took) {
+  kind_of({.decodes = decodes});  // kinds are numbered in the order in which they begin
+  took.clear();
+  double low = 0, high = 0, scale = 0;  // of the doubling
+  std::int64_t first = 0, point = -1;
+  double begin = 0, end = 0;
+  for (const std::int64_t context : contexts) {
+    const double each = std::max(1.0, static_cast<double>(context) / static_cast<double>(decodes));
+    if (!(each >= low && each < high)) {
+      const int doublings = std::ilogb(each);
+      low = std::ldexp(1.0, doublings);
+      high = 2 * low;
+      scale = 1 / low;
+      first = std::int64_t{doublings} * points_per_doubling;
+    }
+    const double part = (each * scale - 1) * points_per_doubling;
+    const auto whole = static_cast<std::int64_t>(part);
+    if (first + whole != point) {
+      point = first + whole;
+      end = decode_time_at(decodes, static_cast<std::size_t>(point) + 1);
+      begin = decode_time_at(decodes, static_cast<std::size_t>(point));
+    }
+    const double share = part - static_cast<double>(whole);
+    took.push_back((1 - share) * begin + share * end);
+  }
+}
+
+void iteration_prices::count_decodes(std::int64_t decodes, std::span<const std::int64_t> contexts,
+                                     std::span<const double> took, std::int64_t workers) {
+  use& u = uses_[static_cast<std::size_t>(kind_of({.decodes = decodes}))];
+  const auto times = static_cast<double>(workers), n = static_cast<double>(contexts.size());
+  u.sum.decodes += times * n * static_cast<double>(decodes);
+  u.sum.context += times * static_cast<double>(std::accumulate(contexts.begin(), contexts.end(), std::int64_t{0}));
+  u.count += times * n;
+  for (const double t : took) u.seconds += times * t;
+}
+
+void iteration_prices::begin_run(const inference_workload& w) {
+  if (costs_.run_under(w)) decode_times_.clear();
+  kinds_.clear();
+  uses_.clear();
 }
 
 /// Eight classes per doubling of decodes and of prompt tokens.

@@ -149,22 +149,38 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
   stream_.launch = {};  // the engine's layer_time includes launches of small kernels
   sequence_host_ = costs_.sequence_host;
   request_host_ = costs_.request_host;
-  // With arrivals over time the pipeline is assumed full.
-  const bool in_time = w.load == load_kind::open_loop || w.load == load_kind::trace;
-  const std::int64_t at_once = in_time                            ? std::int64_t{w.replicas} * w.pp
-                               : w.load == load_kind::closed_loop ? w.concurrency
-                                                                  : w.requests;
-  busy_stages_ = static_cast<double>(std::clamp<std::int64_t>((at_once + w.replicas - 1) / w.replicas, 1, w.pp));
   const engine_settings set = settings_of(*s.inference, w);
   max_in_graph_ = static_cast<double>(set.cuda_graph_max_batch_size);
   context_ranks_ = static_cast<double>(set.decode_context_parallel);
-  max_prompt_tokens_ = static_cast<double>(set.max_num_tokens);
+  run_under(w);
   if (w.drafts.draft_tokens > 0 && w.drafts.draft)
     draft_ = std::make_unique<iteration_costs>(p, s, *w.drafts.draft, draft_workload(w));
   if (behind_server(w)) {  // tokens are streamed
     sequence_host_ += s.inference->front_end.sequence_host * replies_a_step(w, set);
     request_host_ += s.inference->front_end.request_host;
   }
+}
+
+bool iteration_costs::run_under(const inference_workload& w) {
+  // With arrivals over time the pipeline is assumed full.
+  const bool in_time = w.load == load_kind::open_loop || w.load == load_kind::trace;
+  const std::int64_t at_once = in_time                            ? std::int64_t{w.replicas} * w.pp
+                               : w.load == load_kind::closed_loop ? w.concurrency
+                                                                  : w.requests;
+  const auto busy =
+      static_cast<double>(std::clamp<std::int64_t>((at_once + w.replicas - 1) / w.replicas, 1, w.pp));
+  const bool other = busy != busy_stages_;
+  busy_stages_ = busy;
+  max_prompt_tokens_ = static_cast<double>(settings_of(*stack_.inference, w).max_num_tokens);
+  prompt_tokens_use_ = {};
+  const bool other_draft = draft_ && draft_->run_under(draft_workload(w));
+  return other || other_draft;
+}
+
+limit_use iteration_costs::prompt_tokens_use() const {
+  limit_use out = prompt_tokens_use_;
+  if (draft_) out.add(draft_->prompt_tokens_use());
+  return out;
 }
 
 time_and_energy iteration_costs::timed(precision operands, const kernel_cost& c) const {
@@ -642,17 +658,21 @@ double variation_of(const token_lengths& l) {
 
 /// Prompt tokens of the rank with most of them, if prompts of `each` tokens go whole to ranks. It has at most its
 /// budget, unless a mean rank has more.
-double iteration_costs::busiest_prompts(double tokens, double each) const {
+double iteration_costs::busiest_prompts(double tokens, double each) {
   if (!(each > 0)) return 0;
   const double dp = workload_.attention_dp, prompts = tokens / each;
   const double mean = std::max(tokens / dp, each);
   const double of_rank = std::max(prompts / dp, 1.0), ranks = std::min(prompts, dp);
   const double most = mean * (1 + largest_of(ranks) * variation_of(workload_.input) / std::sqrt(of_rank));
-  return std::min({tokens, most, std::max(mean, max_prompt_tokens_)});
+  const double wanted = std::min(tokens, most);
+  if (wanted > mean)
+    prompt_tokens_use_.lets(static_cast<std::int64_t>(std::ceil(wanted)),
+                            static_cast<std::int64_t>(max_prompt_tokens_));
+  return std::min(wanted, std::max(mean, max_prompt_tokens_));
 }
 
 // Under attention data parallelism one rank processes a whole prompt; experts process tokens of all ranks.
-iteration_costs::rank_content iteration_costs::of_rank(const iteration_content& it) const {
+iteration_costs::rank_content iteration_costs::of_rank(const iteration_content& it) {
   const double dp = workload_.attention_dp;
   rank_content r{it, 0, 0};
   if (dp > 1) {

@@ -11,10 +11,25 @@ constexpr std::size_t max_bins = 40'000;
 
 }  // namespace
 
+/// Remembers values that are certainly in the same bin: logarithms are dear, and values that follow each other are
+/// often near each other.
+std::size_t value_histogram::bin_of(double value) {
+  if (value >= low_ && value < high_) return last_;
+  const double at = value > smallest ? bins_per_e * std::log(value / smallest) : 0;
+  last_ = static_cast<std::size_t>(std::min(at, static_cast<double>(max_bins)));
+  constexpr double rounding = 1e-9;  // of a bin
+  const double below = (at - static_cast<double>(last_) - rounding) / bins_per_e,
+               above = (1 - (at - static_cast<double>(last_)) - rounding) / bins_per_e;
+  const bool inside = value > smallest && at < static_cast<double>(max_bins) && below > 0 && above > 0;
+  // exp(-x) <= 1 - x + x^2 / 2 and exp(x) >= 1 + x
+  low_ = inside ? value * (1 - below + below * below / 2) : 0;
+  high_ = inside ? value * (1 + above) : 0;
+  return last_;
+}
+
 void value_histogram::add(double value, std::int64_t count) {
   if (count <= 0) return;
-  const double at = value > smallest ? bins_per_e * std::log(value / smallest) : 0;
-  const auto i = static_cast<std::size_t>(std::min(at, static_cast<double>(max_bins)));
+  const std::size_t i = bin_of(value);
   if (bins_.size() <= i) bins_.resize(i + 1);
   bins_[i].sum += value * static_cast<double>(count);
   bins_[i].count += count;

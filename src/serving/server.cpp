@@ -9,6 +9,9 @@
 
 namespace nvlsim {
 
+/// Iterations of a stretch: few after one that was cut, twice as many after one that was not.
+constexpr std::size_t shortest_reach = 8, longest_reach = 1024;
+
 struct server::worker : worker_state {
   worker(const schedule_limits& l, bool prompts_alone) : worker_state(l), prefills(prompts_alone) {}
 
@@ -16,13 +19,22 @@ struct server::worker : worker_state {
   std::optional<cache_tiers> tiers;
   std::int32_t kind = 0;
   double begin = 0;
+  // Iterations that were ordered as one: how many, and of each its cached tokens, its time and its end.
+  std::size_t stretch = 0;
+  std::size_t reach = shortest_reach;  ///< most iterations of the next stretch
+  std::vector<std::int64_t> contexts;
+  std::vector<double> seconds, ends;
   double last_decode = 0;  ///< end of the last iteration with decodes
   std::vector<std::pair<double, std::int64_t>>
       joined;  ///< sequences that joined since, by the time of their last token
 };
 
-server::server(const request_list& list, const server_settings& s, const iteration_pricing& price)
-    : list_(list), set_(s), price_(price) {
+server::server(const request_list& list, const server_settings& s, const iteration_pricing& price,
+               const stretch_pricing* stretches)
+    : list_(list), set_(s), price_(price), stretches_(stretches) {
+  // A router that looks at caches sees every iteration, and so does a trace.
+  if (s.traced || s.keep_iterations || (s.router == router_policy::prefix_aware && s.workers > 1))
+    stretches_ = nullptr;
   const std::size_t n = list.requests.size();
   out_.requests.resize(n);
   decoding_ = static_cast<std::size_t>(s.workers);
@@ -66,8 +78,10 @@ void server::open() {
 
 serving_outcome server::close() && {
   if (ended_ < list_.requests.size()) throw internal_error("server: a request fits no worker");
-  for (std::size_t i = 0; i < workers_.size(); ++i)
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
     out_.workers[i].peak_kv_tokens = workers_[i].scheduler.peak_kv_tokens();
+    out_.limits.add(workers_[i].scheduler.used());
+  }
   return std::move(out_);
 }
 
@@ -115,6 +129,7 @@ void server::submit(std::int32_t i, double t) {
   record(i).arrival_s = t;
   if (set_.prompts_cached) {
     const std::size_t to = choose(r, router_policy::least_loaded, 0, decoding_);
+    cut_stretch(to, t);
     hand(i, to);
     take_up(i, to);
   } else if (set_.prefill) {  // its output is the first token
@@ -154,8 +169,9 @@ void server::prefill(std::int32_t i, std::size_t to) {
   orders_.fetches.push_back({i, to, workers_[to].tiers->fetch(names, out_.tier_blocks)});
 }
 
-void server::fetched(std::int32_t i, double) {
+void server::fetched(std::int32_t i, double t) {
   const auto to = static_cast<std::size_t>(record(i).worker);
+  cut_stretch(to, t);
   const served_request& r = request(i);
   workers_[to].scheduler.submit(i, r.input, workers_[to].prefills ? 1 : r.output,
                                 {names_of(r), record(i).fetched});
@@ -164,6 +180,7 @@ void server::fetched(std::int32_t i, double) {
 
 void server::deliver(std::int32_t i, double t) {
   record(i).delivered_s = t;
+  cut_stretch(static_cast<std::size_t>(record(i).worker), t);
   take_up(i, static_cast<std::size_t>(record(i).worker));
 }
 
@@ -202,7 +219,56 @@ std::size_t server::choose(const served_request& r, router_policy how, std::size
          });
 }
 
+/// Orders calm iterations as one.
+bool server::begin_stretch(std::size_t i, double t) {
+  worker& w = workers_[i];
+  const std::int64_t n = w.scheduler.calm(static_cast<std::int64_t>(w.reach));
+  if (n < 2) return false;
+  w.scheduler.contexts(n, w.contexts);
+  stretches_->price(i, w.scheduler.decodes(), w.contexts, w.seconds);
+  w.ends.clear();
+  double end = t;
+  for (const double each : w.seconds) w.ends.push_back(end += each);
+  w.stretch = w.ends.size();
+  w.now = {.decodes = w.scheduler.decodes()};
+  w.busy = true;
+  w.begin = t;
+  orders_.iterations.push_back({i, t, end});
+  return true;
+}
+
+/// A request comes to a worker. Iterations of its stretch that have not begun by then are single again. One that
+/// ends at that date has not ended yet, unless its worker comes before the one whose iteration ends now.
+void server::cut_stretch(std::size_t i, double t) {
+  worker& w = workers_[i];
+  if (w.stretch == 0) return;
+  const auto from = w.ends.begin(), to = from + static_cast<std::ptrdiff_t>(w.stretch);
+  const auto last = ending_ > i + 1 ? std::upper_bound(from, to, t) : std::lower_bound(from, to, t);
+  const auto left = static_cast<std::size_t>(last - from) + 1;
+  if (left >= w.stretch) return;
+  w.stretch = left;
+  w.reach = std::max(shortest_reach, 2 * left);
+  orders_.iterations.push_back({i, w.begin, w.ends[left - 1]});
+}
+
+/// The iterations of a stretch have ended.
+void server::pass_over(std::size_t i) {
+  worker& w = workers_[i];
+  worker_record& l = out_.workers[i];
+  const std::size_t n = w.stretch;
+  w.scheduler.pass_over(static_cast<std::int64_t>(n));
+  stretches_->count(i, w.now.decodes, {w.contexts.data(), n}, {w.seconds.data(), n});
+  count_gaps(w, w.ends[0]);
+  for (std::size_t k = 1; k < n; ++k) add_gap(w.ends[k] - w.ends[k - 1], w.now.decodes);
+  w.last_decode = w.ends[n - 1];
+  for (std::size_t k = 0; k < n; ++k) l.busy_s += w.ends[k] - (k == 0 ? w.begin : w.ends[k - 1]);
+  l.iterations_in_all += static_cast<std::int64_t>(n);
+  if (n == w.reach) w.reach = std::min(2 * n, longest_reach);
+  w.stretch = 0;
+}
+
 void server::begin_iteration(std::size_t i, double t) {
+  if (stretches_ && begin_stretch(i, t)) return;
   worker& w = workers_[i];
   w.now = w.scheduler.step();
   const iteration_price p = price_(i, w.now);
@@ -289,9 +355,14 @@ void server::add_samples(std::size_t i, double t) {
 
 void server::end_iteration(std::size_t i, double t) {
   worker& w = workers_[i];
-  add_samples(i, t);
+  ending_ = i + 1;
   const batch_scheduler::events& e = w.scheduler.last();
-  if (!w.prefills) count_gaps(w, t);
+  if (w.stretch > 0) {
+    pass_over(i);
+  } else {
+    add_samples(i, t);
+    if (!w.prefills) count_gaps(w, t);
+  }
   out_.prompt_tokens += w.now.prompt_tokens;
   out_.recomputed_tokens += e.recomputed_tokens;
   out_.swapped_tokens += w.now.swapped_tokens;
@@ -309,6 +380,7 @@ void server::end_iteration(std::size_t i, double t) {
   // Clients send their next request after the next iteration has begun.
   for (; returning_ > 0; --returning_) begin_session(t);
   begin_iterations(t);
+  ending_ = 0;
 }
 
 void server::send_cache(std::int32_t q, std::size_t from, double t) {
@@ -362,14 +434,18 @@ namespace {
 /// Plays one server by an event queue.
 serving_outcome play(const server_case& c) {
   using later = std::greater<>;
-  server s(c.list, c.settings, c.price);
+  server s(c.list, c.settings, c.price, c.stretches.price ? &c.stretches : nullptr);
   std::priority_queue<server_event, std::vector<server_event>, later> agenda;  // ends and deliveries
+  std::vector<double> due(s.workers(),
+                          -1);  // end of each worker's iterations; others in the agenda are of the past
   std::vector<double> sends_free(s.workers()), fetches_free(s.workers());
   server::orders orders;
   const auto obey = [&](double now) {
     s.take_orders(orders);
-    for (const server::started& i : orders.iterations)
+    for (const server::started& i : orders.iterations) {
       agenda.push({i.end_s, server_event::kind::end, static_cast<std::int32_t>(i.worker)});
+      due[i.worker] = i.end_s;
+    }
     for (const server::sending& x : orders.caches) {
       double& free = sends_free[x.from];
       free = std::max(free, now) + x.transfer.seconds;
@@ -383,7 +459,11 @@ serving_outcome play(const server_case& c) {
   };
   s.open();
   obey(0);
+  const auto is_past = [&](const server_event& e) {
+    return e.what == server_event::kind::end && due[static_cast<std::size_t>(e.who)] != e.at_s;
+  };
   for (std::vector<server_event> events;;) {
+    while (!agenda.empty() && is_past(agenda.top())) agenda.pop();
     const double coming = s.next_arrival();
     const double now = agenda.empty() ? coming : std::min(coming, agenda.top().at_s);
     if (now == std::numeric_limits<double>::infinity()) break;
@@ -394,7 +474,10 @@ serving_outcome play(const server_case& c) {
     };
     while (!agenda.empty() && agenda.top().at_s == now && agenda.top().what != server_event::kind::end) pop();
     if (coming == now) events.push_back({now, server_event::kind::arrival, 0});
-    if (events.empty()) pop();
+    if (events.empty()) {
+      due[static_cast<std::size_t>(agenda.top().who)] = -1;
+      pop();
+    }
     tell(s, events);
     obey(now);
   }

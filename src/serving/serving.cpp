@@ -79,6 +79,7 @@ void add_outcome(serving_outcome& to, serving_outcome from, std::int64_t times) 
   to.requests_times_s += static_cast<double>(times) * from.requests_times_s;
   to.steady_from_s = std::max(to.steady_from_s, from.steady_from_s);
   to.steady_to_s = before == 0 ? from.steady_to_s : std::min(to.steady_to_s, from.steady_to_s);
+  to.limits.add(from.limits);
   to.at_half = from.at_half;  // of loads that come by themselves, which are one case
   to.at_last = from.at_last;
 }
@@ -139,7 +140,10 @@ class load_setup {
     run_.notes = serving_notes(case_, std::int64_t{w.replicas} * w.pp);
     add_prompt_note();
     if (behind_server(w)) run_.front_end = case_.software.inference->front_end;
-    worker_prices prices(case_, swap_rate());
+    shared_runs* const shared = options_.shared;
+    if (shared && (run_.same_as = shared->like(limits_, w))) return;
+    std::optional<worker_prices> own;
+    worker_prices& prices = shared ? shared_prices(*shared) : own.emplace(case_, swap_rate());
     add_cases(prices);
     served_cases played = options_.play(cases_);
     for (std::size_t i = 0; i < cases_.size(); ++i) {
@@ -154,6 +158,7 @@ class load_setup {
     for (std::size_t k = 0; k < renumber_.size(); ++k)
       for (traced_iteration& t : run_.outcome.workers[k].iterations) t.kind += first[renumber_[k]];
     run_.transfers = prices.transfers();
+    if (shared) shared->remember(limits_, w, run_.outcome.limits);
   }
 
  private:
@@ -163,8 +168,13 @@ class load_setup {
     return out;
   }
 
+  worker_prices& shared_prices(shared_runs& shared) const {
+    if (shared.prices) shared.prices->begin_run(case_.workload);
+    return shared.prices ? *shared.prices : shared.prices.emplace(shared.of, swap_rate());
+  }
+
   /// Draws the requests: those of the fullest replica if each serves alone.
-  bool read_load() {
+  bool draw_requests() {
     inference_workload drawn = case_.workload;
     if (dealt(drawn)) {
       shares_ = shares_of(case_.hardware, drawn, options_.fold);
@@ -174,6 +184,21 @@ class load_setup {
       refuse_many(run_.reasons, drawn.requests, shares_.empty() ? "" : " per replica");
     if (!run_.reasons.empty()) return false;
     list_ = generate_requests(drawn, case_.net.max_positions);
+    return true;
+  }
+
+  bool read_load() {
+    shared_runs* const shared = options_.shared;
+    if (shared) shared->run_under(case_.workload);
+    if (shared && shared->list) {
+      list_ = *shared->list;
+      shares_ = shared->shares;
+    } else if (!draw_requests()) {
+      return false;
+    } else if (shared) {
+      shared->list = list_;
+      shared->shares = shares_;
+    }
     limits_.prefix_tokens = run_.prefix_tokens = list_.prefix_tokens;
     run_.reasons = request_reasons(case_.net, case_.workload, limits_, list_);
     return run_.reasons.empty();
@@ -256,13 +281,27 @@ class load_setup {
       const std::size_t hardware = prices.hardware_of(false, share.health);
       request_list own = list_;
       own.requests.resize(static_cast<std::size_t>(share.requests));
+      const std::int64_t times = share.workers;
       cases_.push_back({std::move(own), settings(1, share.clients),
-                        [&prices, hardware, times = share.workers](std::size_t, const iteration& it) {
+                        [&prices, hardware, times](std::size_t, const iteration& it) {
                           return prices.price(hardware, it, times);
                         },
-                        share.workers});
+                        times, stretches_of(prices, {hardware}, times)});
       hardware_.push_back({hardware});
     }
+  }
+
+  /// Of workers on this hardware, each of which stands for `times`.
+  static stretch_pricing stretches_of(worker_prices& prices, const std::vector<std::size_t>& hardware,
+                                      std::int64_t times) {
+    return {[&prices, hardware](std::size_t worker, std::int64_t decodes, std::span<const std::int64_t> contexts,
+                                std::vector<double>& took) {
+              prices.price_decodes(hardware[worker], decodes, contexts, took);
+            },
+            [&prices, hardware, times](std::size_t worker, std::int64_t decodes,
+                                       std::span<const std::int64_t> contexts, std::span<const double> took) {
+              prices.count_decodes(hardware[worker], decodes, contexts, took, times);
+            }};
   }
 
   /// All workers behind one router.
@@ -287,7 +326,7 @@ class load_setup {
                       [&prices, hardware](std::size_t worker, const iteration& it) {
                         return prices.price(hardware[worker], it, 1);
                       },
-                      1});
+                      1, stretches_of(prices, hardware, 1)});
     hardware_.push_back(std::move(hardware));
   }
 

@@ -1,5 +1,8 @@
 #include "serving/worker_prices.hpp"
 
+#include <algorithm>
+#include <tuple>
+
 #include "nvlsim/plan/part_facts.hpp"
 #include "nvlsim/serving/pools.hpp"
 #include "nvlsim/serving/worker_health.hpp"
@@ -21,6 +24,16 @@ std::size_t worker_prices::hardware_of(bool prefills, const hardware_health& h) 
     known_.push_back(prefills ? std::make_unique<priced>(case_, prefill_workload(case_.workload), h, 1)
                               : std::make_unique<priced>(case_, decode_workload(case_.workload), h, swap_rate_));
   return at->second;
+}
+
+void worker_prices::begin_run(const inference_workload& w) {
+  for (const auto& k : known_) k->prices.begin_run(decode_workload(w));
+}
+
+limit_use worker_prices::prompt_tokens_use() const {
+  limit_use out;
+  for (const auto& k : known_) out.add(k->prices.prompt_tokens_use());
+  return out;
 }
 
 cache_transfer worker_prices::transfer(std::int64_t tokens, const hardware_health& h) {
@@ -52,6 +65,46 @@ std::pair<std::vector<iteration_use>, std::vector<std::int32_t>> worker_prices::
     }
   }
   return out;
+}
+
+namespace {
+
+auto size_of_load(const inference_workload& w) {
+  return std::tuple(w.requests, w.concurrency, w.arrivals.rate_per_s, w.rate_scale);
+}
+
+std::int64_t prompt_limit(const serving_case& c, const inference_workload& w) {
+  return settings_of(*c.software.inference, w).max_num_tokens;
+}
+
+}  // namespace
+
+shared_runs::shared_runs(const serving_case& c)
+    : workload(c.workload), of{c.hardware, c.software, c.net, workload} {}
+
+void shared_runs::run_under(const inference_workload& w) {
+  if (size_of_load(w) != size_of_load(workload)) {
+    list.reset();
+    runs.clear();
+  }
+  workload = w;
+}
+
+std::optional<std::size_t> shared_runs::like(const schedule_limits& limits, const inference_workload& w) const {
+  const batch_limits wanted(limits);
+  const std::int64_t prompts = prompt_limit(of, w);
+  const auto at = std::find_if(runs.begin(), runs.end(), [&](const past_run& r) {
+    return r.limits.alike(r.used, wanted) && r.prompts.alike(r.prompt_tokens, prompts);
+  });
+  return at == runs.end() ? std::nullopt : std::optional(static_cast<std::size_t>(at - runs.begin()));
+}
+
+void shared_runs::remember(const schedule_limits& limits, const inference_workload& w, const limits_use& used) {
+  runs.push_back({batch_limits(limits), used, prompt_limit(of, w), prices->prompt_tokens_use()});
+}
+
+std::shared_ptr<shared_runs> runs_of_layout(const serving_case& c) {
+  return c.workload.pooled() ? nullptr : std::make_shared<shared_runs>(c);
 }
 
 }  // namespace nvlsim

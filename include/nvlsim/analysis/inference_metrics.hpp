@@ -70,6 +70,7 @@ struct served_metrics {
   seconds makespan;
   double output_tokens = 0;  ///< of the whole run
   bytes memory_peak;
+  std::int64_t peak_kv_tokens = 0;  ///< of the fullest replica
   std::int64_t gpus = 0;
   std::int64_t recomputed_tokens = 0;
   std::optional<site_figures> site;  ///< of the whole run

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "nvlsim/analysis/inference_metrics.hpp"
 #include "nvlsim/analysis/result.hpp"
 #include "nvlsim/facility/site_figures.hpp"
 #include "nvlsim/plan/collective_workload.hpp"
@@ -37,6 +38,11 @@ struct finished_step {
 };
 /// Fills metrics, breakdown, energy, cost and bands for a training step. `band` is the 90 % band of the step time.
 void add_training_sections(result& r, const finished_step& s, step_band band);
+/// What an inference run achieved and took.
+served_metrics measure_served(const platform& p, const inference_workload& w, const serving_run& run,
+                              const facility_spec* site);
+/// Puts the memory of `run` in place of that of the equal run that `m` is of.
+void use_memory_of(served_metrics& m, const serving_run& run);
 /// Fills the same sections for an inference run. Sets the status if the server is saturated.
 void add_inference_sections(result& r, const platform& p, const inference_workload& w, const serving_run& run,
                             const facility_spec* site = nullptr);

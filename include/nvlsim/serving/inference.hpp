@@ -164,6 +164,40 @@ struct schedule_limits {
   std::int64_t swap_capacity_tokens = 0;  ///< CPU memory for the KV caches of preempted requests
 };
 
+/// What a run asked of a limit.
+struct limit_use {
+  std::int64_t asked = 0;  ///< the most that was let through
+  bool refused = false;    ///< something was not
+
+  /// Whether `x` is within `limit`; remembers that it was asked.
+  bool lets(std::int64_t x, std::int64_t limit) {
+    if (x > limit) refused = true;
+    else if (x > asked) asked = x;
+    return x <= limit;
+  }
+  /// Whether the same run follows from the limit `other` in place of `own`: whatever was asked gets the same
+  /// answer.
+  bool alike(std::int64_t own, std::int64_t other) const { return own == other || (!refused && asked <= other); }
+  void add(const limit_use& o) {
+    asked = asked > o.asked ? asked : o.asked;
+    refused |= o.refused;
+  }
+};
+/// The same of all limits of a worker that a batch depends on.
+struct limits_use {
+  limit_use sequences, tokens, rank_tokens, cache_tokens;
+
+  void add(const limits_use& o);
+};
+/// The limits that `limits_use` is of, as a worker reads them.
+struct batch_limits {
+  std::int64_t sequences = 0, tokens = 0, rank_tokens = 0, cache_tokens = 0;
+
+  explicit batch_limits(const schedule_limits& l);
+  /// Whether a run that asked for `used` under these limits goes alike under others.
+  bool alike(const limits_use& used, const batch_limits& others) const;
+};
+
 /// Number of steps that decode `tokens` more tokens.
 std::int64_t decode_steps(std::int64_t tokens, double tokens_per_step);
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -21,6 +22,14 @@ class iteration_prices {
 
   /// `workers`: number of equal workers that run the iteration.
   iteration_price price(const iteration& it, std::int64_t workers = 1);
+  /// Times of iterations that only decode the same sequences. They need not run.
+  void price_decodes(std::int64_t decodes, std::span<const std::int64_t> contexts, std::vector<double>& took);
+  /// They ran, on so many workers.
+  void count_decodes(std::int64_t decodes, std::span<const std::int64_t> contexts, std::span<const double> took,
+                     std::int64_t workers);
+  /// Begins another run, under the load and limits of `w`, and forgets the uses of the one before.
+  void begin_run(const inference_workload& w);
+  limit_use prompt_tokens_use() const { return costs_.prompt_tokens_use(); }
   /// `explained` adds facts to parts.
   std::vector<iteration_use> uses(bool explained);
 
@@ -30,6 +39,7 @@ class iteration_prices {
     double swapped = 0, count = 0, seconds = 0;
   };
   double decode_time(std::int64_t decodes, std::int64_t context);
+  double decode_time_at(std::int64_t decodes, std::size_t point);
   std::int32_t kind_of(const iteration& it);
 
   iteration_costs& costs_;

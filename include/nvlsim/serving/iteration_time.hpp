@@ -49,6 +49,12 @@ class iteration_costs {
   /// The slowest GPU of the worker runs kernels at this share of its usual speed.
   void slow_to(double speed) { speed_ = speed; }
 
+  /// Sets the load and the batch limits that it runs under; the rest of `w` must be as before. Returns whether
+  /// times of decodes are others than before.
+  bool run_under(const inference_workload& w);
+  /// What prompts asked of `max_num_tokens` since `run_under`.
+  limit_use prompt_tokens_use() const;
+
   /// Parts (host work first, then kernels in layer order), duration and mean power. `explained` adds facts to
   /// parts.
   operation_template price(const iteration& it, bool explained = false);
@@ -70,8 +76,8 @@ class iteration_costs {
     iteration_content it;
     double tokens = 0, expert_tokens = 0;
   };
-  rank_content of_rank(const iteration_content& it) const;
-  double busiest_prompts(double tokens, double each) const;
+  rank_content of_rank(const iteration_content& it);
+  double busiest_prompts(double tokens, double each);
   template <class Sink>
   void walk(const iteration_content& it, Sink&& sink);
   template <class Sink>
@@ -118,9 +124,10 @@ class iteration_costs {
   engine_costs costs_;
   seconds sequence_host_, request_host_;
   double speed_ = 1;
-  double max_in_graph_ = 0;                 ///< most decodes in an iteration that runs as a CUDA graph
-  double context_ranks_ = 1;                ///< that share out the tokens of a sequence while it decodes
-  double max_prompt_tokens_ = 0;            ///< of a rank in an iteration
+  double max_in_graph_ = 0;       ///< most decodes in an iteration that runs as a CUDA graph
+  double context_ranks_ = 1;      ///< that share out the tokens of a sequence while it decodes
+  double max_prompt_tokens_ = 0;  ///< of a rank in an iteration
+  limit_use prompt_tokens_use_;
   std::unique_ptr<iteration_costs> draft_;  ///< of a draft model
   kernel_profile kernels_;
   std::map<weight_role, gemm_route> routes_;  ///< at the engine's rates in a long run

@@ -49,11 +49,15 @@ class value_histogram {
   std::vector<weighted> values() const;
 
  private:
+  std::size_t bin_of(double value);
+
   struct bin {
     double sum = 0;
     std::int64_t count = 0;
   };
   std::vector<bin> bins_;
+  std::size_t last_ = 0;       ///< bin of the last value
+  double low_ = 0, high_ = 0;  ///< values between them are in it, too
 };
 
 /// A quantity over time, as means over at most 1,024 equal intervals.
@@ -75,6 +79,19 @@ struct iteration_price {
 };
 /// Prices an iteration of a worker. Prefill workers follow the others.
 using iteration_pricing = std::function<iteration_price(std::size_t worker, const iteration&)>;
+
+/// Prices iterations that follow each other and only decode the same sequences, as `iteration_pricing` does one by
+/// one. Players that pass over such iterations at once use it.
+struct stretch_pricing {
+  /// Seconds of each iteration, by the cached tokens of its sequences. They need not run.
+  std::function<void(std::size_t worker, std::int64_t decodes, std::span<const std::int64_t> contexts,
+                     std::vector<double>& took)>
+      price;
+  /// They ran, in that time.
+  std::function<void(std::size_t worker, std::int64_t decodes, std::span<const std::int64_t> contexts,
+                     std::span<const double> took)>
+      count;
+};
 
 /// The transfer of a KV cache. `operation` has its traffic, for players that share the network.
 struct cache_transfer {
@@ -156,6 +173,7 @@ struct serving_outcome {
   /// Of a closed loop: from when as many sessions as there are clients have ended, to when a client finds no
   /// further one to begin. Negative if that never came.
   double steady_from_s = -1, steady_to_s = -1;
+  limits_use limits;  ///< of all workers
 };
 
 /// The decisions of one server, in order of time. Whoever keeps the time calls `arrive`, `deliver` and
@@ -163,6 +181,8 @@ struct serving_outcome {
 /// iteration or no cache.
 class server {
  public:
+  /// Iterations of a worker. A later order of a worker that has not ended replaces the one before: its iterations
+  /// end earlier.
   struct started {
     std::size_t worker;
     double begin_s, end_s;
@@ -185,8 +205,10 @@ class server {
     std::vector<fetching> fetches;
   };
 
-  /// `list`, `settings` and `price` must outlive it.
-  server(const request_list& list, const server_settings& settings, const iteration_pricing& price);
+  /// All arguments must outlive it. With `stretches`, iterations that only decode the same sequences are ordered
+  /// as one. The records are the same but for the order in which times are added up.
+  server(const request_list& list, const server_settings& settings, const iteration_pricing& price,
+         const stretch_pricing* stretches = nullptr);
   ~server();
   server(const server&) = delete;
   server& operator=(const server&) = delete;
@@ -237,6 +259,9 @@ class server {
   void hand(std::int32_t i, std::size_t to);
   std::size_t choose(const served_request& r, router_policy how, std::size_t first, std::size_t end);
   void begin_iteration(std::size_t i, double t);
+  bool begin_stretch(std::size_t i, double t);
+  void cut_stretch(std::size_t i, double t);
+  void pass_over(std::size_t i);
   void count_gaps(worker& w, double t);
   void add_gap(double gap, std::int64_t count);
   double held_since(std::int32_t q);
@@ -246,6 +271,7 @@ class server {
   const request_list& list_;
   const server_settings& set_;
   const iteration_pricing& price_;
+  const stretch_pricing* stretches_;  ///< none: every iteration is an order
   serving_outcome out_;
   std::vector<worker> workers_;
   orders orders_;
@@ -254,6 +280,7 @@ class server {
   std::array<std::size_t, 2> turn_{};  ///< next worker in turn: decode workers, prefill workers
   std::size_t decoding_ = 0;           ///< number of decode workers, which come first
   std::size_t next_start_ = 0, arrived_ = 0, ended_ = 0;
+  std::size_t ending_ = 0;  ///< worker whose iteration ends now, plus one; 0: none
   std::int64_t traced_ = 0;
   std::int64_t waiting_ = 0, in_flight_ = 0;
   double counted_at_ = 0;
@@ -283,6 +310,7 @@ struct server_case {
   server_settings settings;
   iteration_pricing price;
   std::int64_t times = 1;  ///< number of equal servers that it represents
+  stretch_pricing stretches = {};
 };
 struct served_cases {
   std::vector<serving_outcome> outcomes;  ///< by case

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -33,6 +34,9 @@ struct serving_run {
   std::int64_t prefix_tokens = 0;    ///< of a block that requests share
   std::int64_t activities = 0;       ///< of SimGrid
   std::vector<std::string> reasons;  ///< why it cannot run; empty when it can
+  /// With shared runs: the earlier run, by number, to which this one is equal in all but memory and notes.
+  /// Outcome, uses and transfers are then left out.
+  std::optional<std::size_t> same_as;
   std::vector<std::string> notes;
 };
 
@@ -49,11 +53,19 @@ inline constexpr const char* kv_used_counter = "KV cache used (fraction)";
 /// At most 64 workers, unless `whole`.
 serving_picture trace_serving(const serving_run& run, const inference_workload& w, bool whole = false);
 
+/// What runs of one layout share: prices, requests, and runs that are equal. The platform, stack, model and
+/// workload must be the same but for `max_batch_size`, `max_num_tokens` and the size of the load (requests,
+/// concurrency and rates). Used by one thread at a time.
+struct shared_runs;
+/// Those of a layout; hardware, software and model must outlive them. None for pools, which share nothing.
+std::shared_ptr<shared_runs> runs_of_layout(const serving_case& c);
+
 struct serving_options {
   std::optional<std::int64_t> kv_capacity_tokens = {};  ///< of a worker, in place of what the memory model gives
   bool explained = false;                               ///< keeps all iterations, and the facts of their parts
   bool traced = true;                                   ///< keeps what traces show
   bool fold = true;                                     ///< simulates one of equal replicas that share nothing
+  shared_runs* shared = nullptr;                        ///< of this layout
   server_player play = serve_by_queue;                  ///< none: only looks for reasons why it cannot run
 };
 serving_run serve(const platform& p, const stack& s, const model& m, const inference_workload& w,
