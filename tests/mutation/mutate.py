@@ -10,15 +10,16 @@ Input number i of a seed is always the same, so that "--seed 7 --from 1234 --cou
 - a file that was read and has other bytes afterwards;
 - a result that cannot be (MFU above 1, time below zero or above a hundred years) and does not say so;
 - a control character in text for people or for a CI host, or a CSV cell that a spreadsheet would compute.
-Exit code 1 with a list of faults by their kind, else 0. docs/reliability.md has what long runs found."""
+Exit code 1 with a list of faults by their kind, else 0, also after an interruption. docs/reliability.md has what long runs found."""
 import argparse
 import collections
 import json
 import os
 import random
 import re
-import resource
 import shutil
+import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -37,23 +38,73 @@ NOT_A_NUMBER = re.compile(r"(?<![\w.\"'/-])-?(?:nan|inf|infinity)(?![\w.\"'-])",
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
+def sanitizer_in(program):
+    return b"__asan_init" in program.read_bytes()
+
+
 def refuse(constant):
     raise ValueError(f"{constant} in the output")
+
+
+class Server:
+    """A process of the program that runs main in a fork of itself for each job (fork_server.c)."""
+
+    def __init__(self, program, folder, environment):
+        library = folder / "fork_server.so"
+        subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, Path(__file__).resolve().parent / "fork_server.c", "-ldl"], check=True)
+        engines = [p for p in (program.parent / "nvlsim-engine.so", *program.parent.parent.rglob("nvlsim-engine.so")) if p.exists()]
+        preloaded = [str(library)]
+        if sanitizer_in(program):  # its library must come first
+            preloaded.insert(0, subprocess.run(["cc", "-print-file-name=libasan.so"], check=True, capture_output=True, text=True).stdout.strip())
+        self.program = str(program)
+        self.process = subprocess.Popen([self.program], env={**environment, "LD_PRELOAD": ":".join(preloaded), **({"MUTATION_ENGINE": str(engines[0])} if engines else {})},
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True)
+
+    def numbers(self, n):
+        data = b""
+        while len(data) < 8 * n:
+            more = self.process.stdout.read(8 * n - len(data))
+            if not more:
+                raise RuntimeError("the fork server has ended")
+            data += more
+        return struct.unpack(f"{n}q", data)
+
+    def call(self, work, out, err, limits, arguments, seconds):
+        """Exit status as subprocess has it, None after `seconds`; peak bytes."""
+        words = [work, out, err, *limits, self.program, *arguments]
+        data = b"".join(str(w).replace("\0", "").encode("utf-8", "surrogateescape" if isinstance(w, Path) else "surrogatepass") + b"\0" for w in words)
+        self.process.stdin.write(struct.pack("I", len(data)) + data)
+        (child,) = self.numbers(1)
+        late = threading.Event()
+        timer = threading.Timer(seconds, lambda: (late.set(), os.killpg(child, 9)))
+        timer.start()
+        status, peak = self.numbers(2)
+        timer.cancel()
+        return None if late.is_set() else os.waitstatus_to_exitcode(status), peak * 1024
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
 
 
 class Runner:
     """Runs jobs in a folder of its own, with its own copy of the shipped data."""
 
     def __init__(self, program, source, sanitized):
-        self.program, self.source, self.sanitized = program, source, sanitized
+        self.source, self.sanitized = source, sanitized
         self.folder = Path(tempfile.mkdtemp(prefix="mutate."))
         self.data = self.folder / "data"
         for name in "platforms", "scenarios":
             shutil.copytree(source / name, self.data / name)
+        self.server = Server(program, self.folder, {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "NVLSIM_DATA": str(self.data), **sanitizer.options()})
+
+    def end(self):
+        self.server.end()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def run(self, job):
         """Exit status (negative for a signal), seconds, bytes, stdout, stderr; status None after the time limit."""
-        work = self.folder / "work"
+        work, out, err = (self.folder / name for name in ("work", "out", "err"))
         shutil.rmtree(work, ignore_errors=True)
         for name, content in job.files.items():
             (work / name).parent.mkdir(parents=True, exist_ok=True)
@@ -61,30 +112,14 @@ class Runner:
         for name, content in job.data.items():
             (self.data / name).write_bytes(content)
         work.mkdir(exist_ok=True)
-        environment = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "NVLSIM_DATA": str(self.data), **sanitizer.options()}
-
-        def limit():  # CPU time, so that a busy machine is not taken for a slow program
-            resource.setrlimit(resource.RLIMIT_CPU, (int(job.seconds), int(job.seconds) + 5))
-            if not self.sanitized:  # sanitizers reserve terabytes of addresses
-                resource.setrlimit(resource.RLIMIT_AS, (2 * MOST_BYTES, 2 * MOST_BYTES))
-
         begin = time.monotonic()
-        with open(self.folder / "out", "w+b") as out, open(self.folder / "err", "w+b") as err:
-            child = subprocess.Popen([str(self.program), *(str(a).replace("\0", "") for a in job.arguments)], cwd=work, env=environment, stdin=subprocess.DEVNULL, stdout=out,
-                                     stderr=err, preexec_fn=limit, start_new_session=True)
-            late = threading.Event()
-            timer = threading.Timer(20 * job.seconds, lambda: (late.set(), os.killpg(child.pid, 9)))
-            timer.start()
-            _, status, used = os.wait4(child.pid, 0)
-            timer.cancel()
-            child.returncode = os.waitstatus_to_exitcode(status)
-            seconds = time.monotonic() - begin
-            out.seek(0)
-            err.seek(0)
-            done = None if late.is_set() else child.returncode, seconds, used.ru_maxrss * 1024, out.read(1 << 26), err.read(1 << 20)
+        # CPU time, so that a busy machine is not taken for a slow program; sanitizers reserve terabytes of addresses
+        limits = (int(job.seconds), 0 if self.sanitized else 2 * MOST_BYTES)
+        status, peak = self.server.call(work, out, err, limits, job.arguments, 20 * job.seconds)
+        seconds = time.monotonic() - begin
         for name in job.data:
             shutil.copyfile(self.source / name, self.data / name)
-        return done
+        return status, seconds, peak, out.read_bytes()[:1 << 26], err.read_bytes()[:1 << 20]
 
     def changed(self, job):
         work = self.folder / "work"
@@ -164,11 +199,13 @@ def main():
     p.add_argument("--keep", type=Path, help="folder for the files and the command of each fault")
     a = p.parse_args()
     program, source = a.program.resolve(), a.source.resolve()
-    sanitized = b"__asan_init" in program.read_bytes()
+    sanitized = sanitizer_in(program)
     shipped = attacks.Shipped(program, source, {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "NVLSIM_DATA": str(source), **sanitizer.options()})
     names = a.kind or sorted(attacks.ATTACKS)
     weights = [attacks.ATTACKS[n][1] for n in names]
-    lock, finish = threading.Lock(), time.monotonic() + (a.seconds or 1e9)
+    lock, stopped, finish = threading.Lock(), threading.Event(), time.monotonic() + (a.seconds or 1e9)
+    for number in (signal.SIGINT, signal.SIGTERM):  # what was done is still reported
+        signal.signal(number, lambda *_: stopped.set())
     last = a.first + (a.count if a.count is not None else 1 << 60 if a.seconds else 1000)
     following = iter(range(a.first, last))
     found, ran, codes, spent = collections.defaultdict(list), collections.Counter(), collections.Counter(), collections.Counter()
@@ -176,7 +213,7 @@ def main():
     def work():
         runner = Runner(program, source, sanitized)
         try:
-            while time.monotonic() < finish:
+            while time.monotonic() < finish and not stopped.is_set():
                 with lock:
                     i = next(following, None)
                 if i is None:
@@ -201,7 +238,7 @@ def main():
                     place.mkdir(parents=True, exist_ok=True)
                     (place / "command").write_text(repr(job.arguments) + "\n" + wrong + "\n" + done[4].decode("utf-8", "backslashreplace")[-2000:])
         finally:
-            shutil.rmtree(runner.folder, ignore_errors=True)
+            runner.end()
 
     with ThreadPoolExecutor(a.jobs) as pool:
         for future in [pool.submit(work) for _ in range(a.jobs)]:
