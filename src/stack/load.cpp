@@ -111,9 +111,9 @@ std::vector<kernel_spread> read_kernel_spreads(config::reader& r) {
     s.gpu = e.string("gpu");
     s.architecture = e.string("architecture");
     s.rows = e.integer("rows", {1, 1'000'000'000});
-    s.low = e.number("low", config::positive);
-    s.median = e.number("median", config::positive);
-    s.high = e.number("high", config::positive);
+    s.low = e.number("low", error_ratio);
+    s.median = e.number("median", error_ratio);
+    s.high = e.number("high", error_ratio);
     if (e.has("held_out")) s.held_out = e.boolean("held_out");
     if (s.low > s.median || s.median > s.high) e.fail("median", "must lie between low and high");
     e.done();

@@ -140,7 +140,7 @@ std::map<std::string, collective_spread> read_spreads(reader& table) {
   for (reader& r : table.elements("families")) {
     const std::string family = r.string("family");
     const collective_spread s{static_cast<int>(r.integer("rows", {1, 1'000'000'000})),
-                              r.number("low", config::positive), r.number("high", config::positive)};
+                              r.number("low", error_ratio), r.number("high", error_ratio)};
     if (s.low > s.high) r.fail("low", "is more than high");
     if (!out.emplace(family, s).second) r.fail("family", "is listed twice");
     r.done();

@@ -63,25 +63,28 @@ void list_front_end(F f, E& e) {
   f("first_token_iterations", e.first_token_iterations, config::non_negative);
 }
 
-error_widths widths_of(const value& v) {
-  const auto width = [&](std::string_view metric) {
-    const value* x = v.find(metric);
-    return x && x->number() ? *x->number() : x && x->integer() ? static_cast<double>(*x->integer()) : 0;
+/// Half-widths of logarithms. Absent: not known, 0.
+error_widths widths_of(config::reader& r) {
+  const auto width = [&](const char* metric) {
+    const value* v = r.raw(metric);
+    const double x = !v ? 0 : v->number() ? *v->number() : v->integer() ? static_cast<double>(*v->integer()) : -1;
+    if (x >= log_error.low && x <= log_error.high) return x;
+    r.fail(metric, fmt::format("must be the logarithm of an error, from 0 to {}", log_error.high));
+    return 0.0;
   };
   return {width("tpot"), width("ttft"), width("throughput")};
 }
 
 /// As a fit wrote it; what it has besides is not read.
-serving_calibration calibration_of(const value& v) {
+serving_calibration calibration_of(config::reader& r) {
   serving_calibration c;
-  for (const char* kind : {"dense", "experts", "pools"})
-    if (const value* widths = v.find(kind)) c.kinds.emplace(kind, widths_of(*widths));
-  if (const value* widths = v.find("elsewhere")) c.elsewhere = widths_of(*widths);
-  if (const value* widths = v.find("release")) c.kinds.emplace("release", widths_of(*widths));
+  for (const char* kind : {"dense", "experts", "pools", "release"})
+    if (auto widths = r.find_child(kind)) c.kinds.emplace(kind, widths_of(*widths));
+  if (auto widths = r.find_child("elsewhere")) c.elsewhere = widths_of(*widths);
   for (const char* group : {"architectures", "cells"})
-    if (const value* all = v.find(group); all && all->members())
-      for (const auto& [name, widths] : *all->members()) c.kinds.emplace(name, widths_of(widths));
-  const value* measured = v.find("measured");
+    if (r.has(group))
+      for (auto& [name, widths] : r.children(group)) c.kinds.emplace(name, widths_of(widths));
+  const value* measured = r.raw("measured");
   if (!measured || !measured->members()) return c;
   c.measured.emplace();
   for (const auto& [gpu, formats] : *measured->members()) {
@@ -180,11 +183,11 @@ inference_profile read_inference(reader& r) {
   if (r.has("kv_rule")) i.kv_rule = static_cast<kv_memory_rule>(r.one_of("kv_rule", kv_rules));
   if (const auto x = r.find_number("host_copy_share", {1e-3, 1})) i.host_copy_share = *x;
   if (r.raw("usual")) i.usual = read_usual(r);
-  if (const value* c = r.raw("calibration")) i.calibration = calibration_of(*c);
+  if (auto c = r.find_child("calibration")) i.calibration = calibration_of(*c);
   if (auto b = r.find_child("band")) {
-    if (const auto x = b->find_number("tpot", config::non_negative)) i.band.tpot = *x;
-    if (const auto x = b->find_number("ttft", config::non_negative)) i.band.ttft = *x;
-    if (const auto x = b->find_number("throughput", config::non_negative)) i.band.throughput = *x;
+    for (const auto& [metric, width] : {std::pair("tpot", &i.band.tpot), std::pair("ttft", &i.band.ttft),
+                                        std::pair("throughput", &i.band.throughput)})
+      if (const auto x = b->find_number(metric, log_error)) *width = *x;
     b->done();
   }
   r.done();

@@ -6,6 +6,10 @@
 
 namespace nvlsim {
 
+/// Of errors that bands are made of: measured over simulated time, and a logarithm of it (a factor of 148 at
+/// most).
+inline constexpr config::range<double> error_ratio{1e-3, 1e3}, log_error{0.0, 5.0};
+
 /// `"kernels"`: GPU or architecture -> profile. `"like"` names the entry that an entry inherits from.
 std::map<std::string, kernel_profile> read_kernels(config::reader& r);
 /// `"collectives"`.

@@ -210,6 +210,17 @@ class Results(Case):
             self.assertTrue(any("more than a hundred years" in n for n in result["notes"]), result["notes"])
             self.assertNotIn("step_time_s", result["bands"])
 
+    def test_errors_that_bands_are_made_of_have_limits(self):
+        stack = json.loads((SOURCE / "platforms/stacks/tensorrt-llm.json").read_text())["inference"]
+        groups = [f"calibration/{k}" for k in ("dense", "experts", "pools", "elsewhere")] + ["band"]
+        self.assertTrue(stack["calibration"]["cells"])
+        groups += [f"calibration/cells/{k.replace('/', '~1')}" for k in list(stack["calibration"]["cells"])[:3]]
+        for group in groups:
+            for metric, width in ("throughput", 1000), ("tpot", -1), ("ttft", '"wide"'):
+                done = run("run", "serve.json", "--set", "/stack=tensorrt-llm-1.1-dense", "--set", f"/stack/inference/{group}/{metric}={width}", cwd=self.folder)
+                self.assertEqual(done.returncode, 2, (group, metric, done.stderr))
+                self.assertIn(f"/stack/inference/{group}/{metric}: ", done.stderr)
+
     def test_names_of_results_do_no_harm(self):
         run("run", "train.json", "-o", ".", "--set", "/name=a", cwd=self.folder)
         result = json.loads((self.folder / "a.json").read_text())
