@@ -128,6 +128,19 @@ moe_spec read_experts(const model_file& f, const char* width) {
   return e;
 }
 
+void read_expert_groups(const model_file& f, const char* count, const char* chosen, moe_spec& e) {
+  e.groups = f.r.find_integer(count, expert_range).value_or(1);
+  e.top_groups = f.r.find_integer(chosen, expert_range).value_or(e.groups);
+  if (e.groups <= 1 || e.top_groups < 1 || e.experts < 1) return;  // none, or reported
+  if (e.experts % e.groups != 0)
+    f.r.fail(count, fmt::format("{} does not divide {} experts", e.groups, e.experts));
+  else if (e.top_groups > e.groups)
+    f.r.fail(chosen, fmt::format("{} is more than the {} groups of experts", e.top_groups, e.groups));
+  else if (e.top_groups * (e.experts / e.groups) < e.top_k)
+    f.r.fail(chosen, fmt::format("{} groups have {} experts, fewer than the {} of a token", e.top_groups,
+                                 e.top_groups * (e.experts / e.groups), e.top_k));
+}
+
 void read_mtp(const model_file& f, const char* count, model& m, std::vector<layer_spec> block) {
   m.mtp_layers = f.r.integer_or(count, 0, mtp_range);
   if (m.mtp_layers > 0) m.mtp_block = std::move(block);

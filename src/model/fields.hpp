@@ -77,6 +77,9 @@ bool read_tied(const model_file& f, bool otherwise = false);
 
 /// Number of experts (under any of its three names), experts per token, width of an expert.
 moe_spec read_experts(const model_file& f, const char* width);
+/// The groups of experts to which a router limits a token, from the members `count` and `chosen`; without them
+/// none.
+void read_expert_groups(const model_file& f, const char* count, const char* chosen, moe_spec& e);
 /// Adds the modules, each of which has `block`.
 void read_mtp(const model_file& f, const char* count, model& m, std::vector<layer_spec> block);
 

@@ -32,6 +32,7 @@ moe_spec read_deepseek_experts(const model_file& f) {
   static const std::array<std::string, 3> methods = {"greedy", "group_limited_greedy",
                                                      "noaux_tc"};  // of DeepSeek-V2 and V3
   e.balanced_by_bias = f.r.one_of_or("topk_method", methods, 2) == 2;
+  read_expert_groups(f, "n_group", "topk_group", e);
   return e;
 }
 

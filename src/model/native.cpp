@@ -44,6 +44,7 @@ moe_spec read_routed(const model_file& f) {
   e.expert_ffn = f.r.integer("moe_ffn_hidden_size", expert_ffn_range);
   e.shared_ffn = f.r.integer_or("moe_shared_expert_intermediate_size", 0, {0, ffn_range.high});
   e.balanced_by_bias = f.r.boolean_or("moe_router_enable_expert_bias", false);
+  read_expert_groups(f, "moe_router_num_groups", "moe_router_group_topk", e);
   return e;
 }
 

@@ -46,8 +46,8 @@ value written_layer(const layer_spec& l) {
                                   l.biased_clamped_activation};
   for (const std::int64_t n : numbers) out.items()->emplace_back(n);
   // Parts of later architectures, only where there are any.
-  const std::int64_t later[] = {l.v_head_dim, static_cast<int>(l.kv), l.head_gate,
-                                l.post_norms, l.layer_input,          l.scan.gate_rank};
+  const std::int64_t later[] = {l.v_head_dim,  static_cast<int>(l.kv), l.head_gate,      l.post_norms,
+                                l.layer_input, l.scan.gate_rank,       l.moe.groups - 1, l.moe.top_groups - 1};
   if (std::any_of(std::begin(later), std::end(later), [](std::int64_t n) { return n != 0; }))
     for (const std::int64_t n : later) out.items()->emplace_back(n);
   return out;

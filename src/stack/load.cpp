@@ -68,6 +68,7 @@ void list_experts(F f, T& t) {
   f("ep_launch", t.ep_launch);
   f("ep_buffers", t.ep_buffers, non_negative, absent::kept);
   f("expert_output_bytes", t.expert_output_bytes, config::range<double>{0, 4}, absent::told);
+  f("forced_in_turn", t.forced_in_turn, absent::kept);
   f("host_per_expert", t.moe_host_per_expert);
   f("host_per_cast_expert", t.moe_host_per_cast_expert, non_negative, absent::kept);
   f("unfused_activation_passes", t.unfused_activation_passes, non_negative);

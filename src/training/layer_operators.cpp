@@ -5,7 +5,6 @@
 #include <limits>
 #include <numbers>
 
-#include "nvlsim/collectives/collectives.hpp"
 #include "nvlsim/compute/elementwise.hpp"
 #include "nvlsim/layers/expert_popularity.hpp"
 #include "training/operator_list.hpp"
@@ -44,10 +43,13 @@ void keep_inner(operator_list& o, double f, double input, bool product) {
 /// Bytes moved by permute and unpermute, per element of the routed copies of tokens. The alltoall dispatcher
 /// copies tokens before the exchange and sorts arrivals by local expert, and the reverse on the way back. The
 /// deduplicated one sends a token once to a rank, which copies it for its local experts.
-double permute_bytes(const training_workload& w, double top_k, double local_experts) {
-  const double ep = real(w.par.ep), read_and_write = elementwise_bytes("permute"), one_way = read_and_write / 2;
+double permute_bytes(const operator_list& o, double local_experts) {
+  const training_workload& w = o.workload;
+  const double ep = real(w.par.ep), top_k = real(o.layer.moe.top_k);
+  const double read_and_write = elementwise_bytes("permute"), one_way = read_and_write / 2;
   if (ep > 1 && sends_once(w.dispatcher)) {
-    const double arriving = places_reached(ep, top_k) / top_k;  // of all copies
+    const double arriving =
+        ep * reach_of(o.layer.moe, choice_of(w, o.framework), 1 / ep) / top_k;  // of all copies
     return 2 * one_way * (1 + arriving);
   }
   return 2 * (one_way * (1 + 1 / top_k) + (ep > 1 && local_experts > 1 ? read_and_write : 0));
@@ -103,8 +105,8 @@ void experts(operator_list& o) {
   o.stream("routing", own * e * elementwise_bytes("router"), r.moe);
   if (x.latent > 0) o.run_in(o.linear("latent.down", {own, seen, o.hidden}, r.moe), o.workload.kept.latent);
   o.part = layer_part::experts;
-  o.stream("permute", routed * seen * permute_bytes(o.workload, real(x.top_k), local_experts) / etp, r.moe, 1)
-      .launches = dispatch_launches(o.workload, local_experts);
+  o.stream("permute", routed * seen * permute_bytes(o, local_experts) / etp, r.moe, 1).launches =
+      dispatch_launches(o.workload, local_experts);
   // A fused MLP activates and casts in the epilogues of its GEMMs, forward and backward; backward it reads what
   // the activation needs.
   const bool fused = o.workload.fused_expert_mlp;
@@ -141,6 +143,10 @@ token_counts tokens_of(const training_workload& w) {
   // With sequence parallelism a rank routes its own tokens, gathered over the expert-tensor-parallel group.
   t.moe = w.par.sequence_parallel ? t.whole / tp * static_cast<double>(w.par.etp) : t.whole;
   return t;
+}
+
+expert_choice choice_of(const training_workload& w, const training_profile& framework) {
+  return w.forced_balance && framework.forced_in_turn ? expert_choice::in_turn : expert_choice::random;
 }
 
 double expert_imbalance(const layer_spec& l, const training_workload& w) {

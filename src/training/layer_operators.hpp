@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "nvlsim/compute/compute.hpp"
+#include "nvlsim/layers/expert_reach.hpp"
 #include "nvlsim/training/training.hpp"
 
 namespace nvlsim {
@@ -33,6 +34,14 @@ struct layer_operator {
   // stream
   double forward_bytes = 0, backward_bytes = 0;
 };
+
+/// Bytes of an element of tokens on their way to experts, and of its gradient on the way back, over the 2 of BF16:
+/// DeepSeek's FP8 recipe sends both in 8 bits, and what comes back from experts in 16 (DeepSeek-V3 technical
+/// report, section 3.3.3).
+double dispatched_share(const training_workload& w);
+
+/// How routers choose experts in this workload.
+expert_choice choice_of(const training_workload& w, const training_profile& framework);
 
 /// Tokens of one micro-batch that a layer processes.
 struct token_counts {

@@ -174,14 +174,22 @@ priced_transfer launched(priced_transfer t, seconds launch) {
   return t;
 }
 
-/// Exposed time of tensor-parallel collectives in one direction: around attention and a dense MLP, or only around
-/// attention if routed experts take whole tokens.
+/// Blocks of a layer that tensor-parallel ranks share: attention, the MLP, shared experts, and routed ones only if
+/// they are divided, too.
+double divided_blocks(const training_workload& w, const layer_spec& l) {
+  double blocks = l.attention == attention_kind::none ? 0 : 1;
+  if (!l.routed()) return blocks + (l.ffn_hidden > 0 ? 1 : 0);
+  if (w.par.etp > 1) blocks += 1;
+  if (l.moe.shared_ffn > 0) blocks += 1;
+  return blocks;
+}
+
+/// Exposed time of tensor-parallel collectives in one direction, before and after each divided block.
 void tensor_parallel(builder& b, const training_context& c, const layer_spec& l) {
   if (c.workload.par.tp == 1) return;
   const communicator g = tensor_group(c.workload.par, c.workload.place);
   const bytes size = bytes::from_base(c.tokens.whole * static_cast<double>(c.net.hidden) * 2);
-  const double mlp = l.routed() ? (c.workload.par.etp > 1 ? 1 : 0) : (l.ffn_hidden > 0 ? 1 : 0);
-  const double blocks = (l.attention == attention_kind::none ? 0 : 1) + mlp;
+  const double blocks = divided_blocks(c.workload, l);
   const auto wait = [&](collective k, const char* name) {
     const priced_transfer t =
         launched(price_transfer(c.collectives, c.machine, k, size, g), c.framework.collective_launch);
@@ -264,16 +272,23 @@ void context_parallel(builder& b, const training_context& c, const layer_spec& l
             facts_of(c.machine, hop, hops));
 }
 
-/// Copies of a token sent to other members of a group of `n`, for `k` destinations on average.
-double copies_sent(double n, double k, bool deduplicated) {
-  const double reached = deduplicated ? places_reached(n, k) : k;
-  return reached * (n - 1) / n;
-}
-
-/// Copies that a GPU of the domain with the fewest members, `m`, receives through its NIC: one per domain if
-/// deduplicated, else one per expert.
-double copies_received(double n, double m, double k, bool deduplicated) {
-  return deduplicated ? (n - m) / m * (1 - std::pow(1 - m / n, k)) : k * (n - m) / n;
+/// Copies of a token that leave a rank, and those that one receives through its NIC: one for each rank and domain
+/// with any of its experts if the dispatcher sends them once, else one for each expert. Of the domain with the
+/// fewest ranks of the group.
+struct token_copies {
+  double sent = 0, received = 0;
+};
+token_copies copies_of(const training_context& c, const layer_spec& l, const communicator& g) {
+  const double n = static_cast<double>(c.workload.par.ep), m = g.min_members(),
+               k = static_cast<double>(l.moe.top_k);
+  const capacity_load load = load_of_experts(l, c.workload);
+  if (!sends_once(c.workload.dispatcher)) {
+    const double kept = k * (c.workload.static_experts() ? load.rows : load.kept);
+    return {kept * (n - 1) / n, kept * (n - m) / n};
+  }
+  const expert_choice choice = choice_of(c.workload, c.framework);
+  return {(n - 1) * reach_of(l.moe, choice, 1 / n, load.kept),
+          (n - m) / m * reach_of(l.moe, choice, m / n, load.kept)};
 }
 
 /// Whether the backward pass recomputes an expert layer from the router to the combined output.
@@ -285,24 +300,21 @@ void expert_parallel(builder& b, const training_context& c, const layer_spec& l,
   if (!l.routed() || par.ep == 1) return;
   const communicator g = expert_group(par, c.workload.place);
   const bool dedup = sends_once(c.workload.dispatcher);
-  const capacity_load load = load_of_experts(l, c.workload);
-  const double k =
-      static_cast<double>(l.moe.top_k) * (c.workload.static_experts() && !dedup ? load.rows : load.kept);
   const double token_bytes =
       c.tokens.moe / static_cast<double>(par.etp) * expert_width(static_cast<double>(c.net.hidden), l) * 2 *
       (c.workload.static_experts() && !dedup ? 1
                                              : expert_imbalance(l, c.workload));  // arriving at the busiest rank
-  const bytes on_nvlink = bytes::from_base(token_bytes * copies_sent(static_cast<double>(par.ep), k, dedup));
-  const bytes on_nic =
-      g.domains > 1
-          ? bytes::from_base(token_bytes * copies_received(static_cast<double>(par.ep), g.min_members(), k, dedup))
-          : bytes{};
+  const token_copies copies = copies_of(c, l, g);
+  const bytes on_nvlink = bytes::from_base(token_bytes * copies.sent);
+  const bytes on_nic = g.domains > 1 ? bytes::from_base(token_bytes * copies.received) : bytes{};
   const seconds nvlink = on_nvlink / (c.machine.gpu.nvlink * c.framework.ep_nvlink_share);
   // Deduplicated tokens leave on the rail on which they arrive.
   const network::fabric_path path = path_of(c.machine, dedup ? collective::all_gather : collective::all_to_all, g);
   const seconds nic = on_nic / (path.nic * c.framework.ep_nic_share);
-  const seconds both = std::max(nvlink, nic) * (1 + c.framework.ep_combine_ratio) + c.framework.ep_launch * 2;
-  const port_bytes inside{on_nvlink * 2, on_nvlink * 2}, outside{on_nic * 2, on_nic * 2};  // dispatch and combine
+  const double there = dispatched_share(c.workload), there_and_back = there + 1;
+  const seconds both = std::max(nvlink, nic) * (there + c.framework.ep_combine_ratio) + c.framework.ep_launch * 2;
+  const port_bytes inside{on_nvlink * there_and_back, on_nvlink * there_and_back},
+      outside{on_nic * there_and_back, on_nic * there_and_back};
   const priced_transfer t{both,
                           c.framework.ep_launch * 2,
                           {inside, outside, beyond_leaf(outside, path)},
@@ -313,7 +325,7 @@ void expert_parallel(builder& b, const training_context& c, const layer_spec& l,
   part_facts f = facts_of(c.machine, t);
   f.limit = nic > nvlink ? resource::nic : resource::nvlink;
   f.ceiling = (nic > nvlink ? c.machine.fabric.nic_bandwidth : c.machine.gpu.nvlink).base();
-  f.moved = (nic > nvlink ? on_nic : on_nvlink) * 2;
+  f.moved = (nic > nvlink ? on_nic : on_nvlink) * there_and_back;
   b.waiting(
       part_kind::ep, "ep.exchange",
       both * ((paired || c.workload.moe_overlap ? c.framework.ep_exposed_overlapped : c.framework.ep_exposed) *

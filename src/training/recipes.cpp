@@ -19,6 +19,11 @@ std::pair<double, double> moment_bytes(const training_workload& w) {
 
 bool keeps_fp8_inputs(const training_workload& w) { return w.fp8_activation_inputs.value_or(as_deepseek(w)); }
 
+double dispatched_share(const training_workload& w) {
+  constexpr double block = 128, scale = 4, bf16 = 2;  // an FP32 scale for each block of values
+  return as_deepseek(w) ? (1 + scale / block) / bf16 : 1;
+}
+
 bool recomputes_layer(const recompute_spec& r, std::int64_t layer, bool predicts) {
   return r.full && (!r.block || (layer < r.num_layers && !predicts));  // Megatron-LM skips prediction modules
 }

@@ -37,6 +37,8 @@ struct moe_spec {
   std::int64_t shared_ffn = 0;    ///< total width of the shared experts; 0: none
   std::int64_t latent = 0;        ///< width of the input of routed experts, after a projection; 0: the hidden size
   bool balanced_by_bias = false;  ///< loads were balanced by a bias on scores (DeepSeek-V3), not by a loss
+  std::int64_t groups = 1, top_groups = 1;  ///< a token's experts are all in the best `top_groups` of `groups`
+                                            ///< equal groups of consecutive experts (DeepSeek-V3)
   friend bool operator==(const moe_spec&, const moe_spec&) = default;
 };
 

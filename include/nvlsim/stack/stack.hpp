@@ -348,8 +348,11 @@ struct training_profile {
   constant<seconds> ep_launch;              ///< per exchange
   constant<bytes> ep_buffers;               ///< GPU memory of the exchange's own buffers
   constant<double> expert_output_bytes =
-      0;                                  ///< kept of the output of experts, per element and routed copy: 2 where
-                                          ///< the combination weighs it, 0 where the activation is weighed
+      0;  ///< kept of the output of experts, per element and routed copy: 2 where
+          ///< the combination weighs it, 0 where the activation is weighed
+  /// Forced balance deals the experts out to tokens in turn, so that those of a token stand beside each other;
+  /// else it routes at random.
+  bool forced_in_turn = false;
   constant<seconds> host_per_operator;    ///< of the host, to launch one operator of a layer
   constant<seconds> moe_host_per_expert;  ///< to launch n local experts forward, over sqrt(n)
   /// The same, to cast the operands of their GEMMs in formats of 8 bits or fewer.

@@ -486,6 +486,21 @@ TEST_CASE("Native form has experts, and dense layers by frequency or by layer") 
         "m.json#/moe_router_topk: 3 is more than the 2 experts\n");
 }
 
+TEST_CASE("Native form limits a token to some groups of experts") {
+  const std::string eight = R"("num_moe_experts": 8, "moe_router_topk": 2, "moe_ffn_hidden_size": 96)";
+  const outcome o = native(eight + R"(, "moe_router_num_groups": 4, "moe_router_group_topk": 1)");
+  REQUIRE(o.problems == "");
+  CHECK(o.m.layers.front().moe.groups == 4);
+  CHECK(o.m.layers.front().moe.top_groups == 1);
+  CHECK(native(eight).m.layers.front().moe.groups == 1);
+  CHECK(native(eight + R"(, "moe_router_num_groups": 3)").problems ==
+        "m.json#/moe_router_num_groups: 3 does not divide 8 experts\n");
+  CHECK(native(eight + R"(, "moe_router_num_groups": 4, "moe_router_group_topk": 5)").problems ==
+        "m.json#/moe_router_group_topk: 5 is more than the 4 groups of experts\n");
+  CHECK(native(eight + R"(, "moe_router_num_groups": 8, "moe_router_group_topk": 1)").problems ==
+        "m.json#/moe_router_group_topk: 1 groups have 1 experts, fewer than the 2 of a token\n");
+}
+
 TEST_CASE("Native form has latent attention, prediction layers and windows") {
   const outcome o = native(experts + R"(, "q_lora_rank": 40, "kv_lora_rank": 32, "qk_head_dim": 16,
       "qk_pos_emb_head_dim": 8, "v_head_dim": 12, "mtp_num_layers": 1)");
