@@ -13,6 +13,7 @@
 #include "nvlsim/stack/compose.hpp"
 #include "nvlsim/stack/load.hpp"
 #include "scenario/companions.hpp"
+#include "scenario/kept_files.hpp"
 
 namespace nvlsim {
 namespace {
@@ -102,6 +103,17 @@ loaded<T> load_input(const config::named_input& input, const std::vector<overrid
   return out;
 }
 
+/// What `read` gives, read once where files are kept and nothing is overridden.
+template <class T, class Read>
+loaded<T> kept_input(kept_values<loaded<T>>* kept, const std::string& name, diagnostics& problems, Read read) {
+  if (!kept) return read(problems);
+  return *kept->get(name, problems, [&](diagnostics& own) {
+    loaded<T> out = read(own);
+    if (own.empty()) out.digest = config::digest(out.source.resolved());
+    return out;
+  });
+}
+
 /// Throws io_error unless the path leads to a file that is named as inputs are.
 void require_file(const std::string& path) {
   constexpr const char* ending = ".json";
@@ -142,6 +154,11 @@ std::vector<part_swap> take_swaps(std::vector<override_at>& sets) {
 
 }  // namespace
 
+data_folders keep_files(data_folders data) {
+  data.kept = std::make_shared<kept_files>();
+  return data;
+}
+
 bool is_path(std::string_view name) { return name.find('/') != std::string_view::npos || name.ends_with(".json"); }
 
 std::string input_name(const std::string& name) {
@@ -170,19 +187,27 @@ data_folders folders_under(const std::filesystem::path& root) {
 loaded<platform> load_platform(const std::string& name, const data_folders& data,
                                const std::vector<override_at>& sets, const problem& asked_by,
                                diagnostics& problems) {
-  return load_input<platform>({"platform", name, asked_by}, sets, problems,
-                              named_file("platform", name, data.platforms, asked_by), read_platform);
+  const auto find = [&](diagnostics& own) {
+    return kept_document(data, "platform " + name, own, named_file("platform", name, data.platforms, asked_by));
+  };
+  return kept_input<platform>(
+      data.kept && sets.empty() ? &data.kept->platforms : nullptr, name, problems, [&](diagnostics& own) {
+        return load_input<platform>({"platform", name, asked_by}, sets, own, find, read_platform);
+      });
 }
 
 loaded<stack> load_stack(const std::string& name, const data_folders& data, const std::vector<override_at>& sets,
                          const problem& asked_by, diagnostics& problems) {
   std::vector<override_at> members = sets;
   const std::vector<part_swap> swaps = take_swaps(members);
-  const auto find = [&](diagnostics& own) {
+  const auto compose = [&](diagnostics& own) {
     if (!is_path(name)) return compose_stack(data.stacks, name, asked_by, own, {{}, swaps});
     const std::filesystem::path folder = folder_of(name);
     if (!find_stack(folder, input_name(name))) require_file(name);
     return compose_stack(folder, input_name(name), asked_by, own, {data.stacks, swaps});
+  };
+  const auto find = [&](diagnostics& own) {
+    return swaps.empty() ? kept_document(data, "stack " + name, own, compose) : compose(own);
   };
   return load_input<stack>({"stack", name, asked_by}, members, problems, find, read_stack);
 }
@@ -190,20 +215,18 @@ loaded<stack> load_stack(const std::string& name, const data_folders& data, cons
 std::shared_ptr<const known_stack> share_stack(const std::string& name, const data_folders& data,
                                                const std::vector<override_at>& sets, const problem& asked_by,
                                                diagnostics& problems) {
-  diagnostics own;
-  const auto read = [&] {
-    known_stack out{load_stack(name, data, sets, asked_by, own), {}, {}};
-    if (!own.empty()) return std::make_shared<const known_stack>(std::move(out));
+  const auto read = [&](diagnostics& found) {
+    known_stack out{load_stack(name, data, sets, asked_by, found), {}, {}};
+    if (!found.empty()) return out;
     out.resolved = out.file.source.resolved();
     out.digest = config::digest(out.resolved);
-    return std::make_shared<const known_stack>(std::move(out));
+    return out;
   };
-  const auto report = [&] {
-    for (problem& p : own.sorted()) problems.add(std::move(p));
-  };
-  if (!sets.empty()) {
-    auto out = read();
-    report();
+  if (!sets.empty() || data.kept) {
+    if (sets.empty()) return data.kept->stacks.get(name, problems, read);
+    diagnostics found;
+    auto out = std::make_shared<const known_stack>(read(found));
+    for (problem& p : found.sorted()) problems.add(std::move(p));
     return out;
   }
   static std::map<std::pair<std::string, std::filesystem::path>,
@@ -215,9 +238,10 @@ std::shared_ptr<const known_stack> share_stack(const std::string& name, const da
   const std::lock_guard lock(looking);
   auto& [seen, entry] = known[{is_path(name) ? std::filesystem::absolute(name).string() : name, data.stacks}];
   if (entry && seen == stamp) return entry;
-  auto out = read();
-  report();
-  if (own.empty()) seen = stamp, entry = out;
+  diagnostics found;
+  auto out = std::make_shared<const known_stack>(read(found));
+  if (found.empty()) seen = stamp, entry = out;
+  for (problem& p : found.sorted()) problems.add(std::move(p));
   return out;
 }
 
@@ -232,12 +256,17 @@ loaded<model> load_model(const std::string& name, const data_folders& data, cons
       return {};
     }
   }
-  const auto find = [&](diagnostics& own) {
-    config::document doc = named_file("model", file, data.models, asked_by, config::literals::python)(own);
-    if (own.empty() && other_kind(doc.root, "model").empty()) add_quant_file(doc, file, own);
-    return doc;
+  const auto find = [&](diagnostics& found) {
+    return kept_document(data, "model " + file, found, [&](diagnostics& own) {
+      config::document doc = named_file("model", file, data.models, asked_by, config::literals::python)(own);
+      if (own.empty() && other_kind(doc.root, "model").empty()) add_quant_file(doc, file, own);
+      return doc;
+    });
   };
-  return load_input<model>({"model", file, asked_by}, sets, problems, find, read_model);
+  return kept_input<model>(data.kept && sets.empty() ? &data.kept->models : nullptr, file, problems,
+                           [&](diagnostics& own) {
+                             return load_input<model>({"model", file, asked_by}, sets, own, find, read_model);
+                           });
 }
 
 }  // namespace nvlsim

@@ -15,6 +15,7 @@
 #include "scenario/facility_reader.hpp"
 #include "scenario/inference_reader.hpp"
 #include "scenario/jobs_reader.hpp"
+#include "scenario/kept_files.hpp"
 #include "scenario/operation_profile.hpp"
 #include "scenario/operation_reader.hpp"
 #include "scenario/placement_reader.hpp"
@@ -317,9 +318,13 @@ struct reading {
   std::filesystem::path file;
   const split_overrides& sets;
   const data_folders& data;
+  bool digest_alone = false;  ///< of the inputs nothing but the digest is wanted
 };
 
 scenario read_document(config::document text, const reading& of, diagnostics& problems);
+
+/// Parts of a scenario are read with all their inputs.
+reading whole(const reading& of) { return {of.file, of.sets, of.data}; }
 
 /// Reads the platform, and the jobs on it as scenarios of their own.
 void read_shared(config::reader& r, const reading& of, scenario_source& in, scenario& s, diagnostics& problems) {
@@ -337,7 +342,9 @@ void read_shared(config::reader& r, const reading& of, scenario_source& in, scen
   }
   s.workload = read_jobs(
       r, in.text, in.hardware.content,
-      [&](config::document text, diagnostics& found) { return read_document(std::move(text), of, found); },
+      [part = whole(of)](config::document text, diagnostics& found) {
+        return read_document(std::move(text), part, found);
+      },
       problems);
 }
 
@@ -363,8 +370,8 @@ void read_parts(config::reader& r, const reading& of, scenario_source& in, scena
     for (const char* member : {"workload", "jobs"}) r.ignore(member);
     return;
   }
-  const scenario_reader alone = [&](config::document text, diagnostics& found) {
-    return read_document(std::move(text), of, found);
+  const scenario_reader alone = [part = whole(of)](config::document text, diagnostics& found) {
+    return read_document(std::move(text), part, found);
   };
   if (kind == "operation" && r.has("jobs")) fill_from_profile(in.text, of.data, own);
   if (!own.empty()) {
@@ -415,6 +422,11 @@ scenario read_document(config::document text, const reading& of, diagnostics& pr
   if (own.empty()) check_stack(r, s, in->software->file.content);
   for (problem& p : own.sorted()) problems.add(p);
   if (!problems.empty()) return s;
+  const auto* serving = std::get_if<inference_workload>(&s.workload);
+  if (of.digest_alone && !(serving && serving->drafts.draft_tokens > 0)) {
+    s.inputs = value{value::object{{"digest", digest_of_inputs(*in, s)}}};
+    return s;
+  }
   s.platform = in->hardware.content;
   s.stack = in->software->file.content;
   s.model = in->net.content;
@@ -429,23 +441,35 @@ scenario read_document(config::document text, const reading& of, diagnostics& pr
 }
 
 scenario read_overridden(config::document doc, const std::filesystem::path& file,
-                         const std::vector<override_option>& overrides, const data_folders& data) {
+                         const std::vector<override_option>& overrides, const data_folders& data,
+                         bool digest_alone = false) {
   diagnostics problems;
   refuse_other_files(doc);
   const split_overrides sets = apply_overrides(doc, overrides, problems);
-  scenario s = read_document(std::move(doc), {file, sets, data}, problems);
+  scenario s = read_document(std::move(doc), {file, sets, data, digest_alone}, problems);
   problems.throw_if_any();
   return s;
 }
 
+config::document scenario_text(const std::filesystem::path& file, const data_folders& data) {
+  diagnostics problems;
+  config::document doc = kept_document(data, "scenario " + file.string(), problems, [&](diagnostics& own) {
+    return config::load(file, {"scenario", file.string()}, own);
+  });
+  problems.throw_if_any();
+  return doc;
+}
+
 }  // namespace
+
+std::string scenario_digest(const std::filesystem::path& file, const std::vector<override_option>& overrides,
+                            const data_folders& data) {
+  return *read_overridden(scenario_text(file, data), file, overrides, data, true).inputs.find("digest")->string();
+}
 
 scenario load_scenario(const std::filesystem::path& file, const std::vector<override_option>& overrides,
                        const data_folders& data) {
-  diagnostics problems;
-  config::document doc = config::load(file, {"scenario", file.string()}, problems);
-  problems.throw_if_any();
-  return read_overridden(std::move(doc), file, overrides, data);
+  return read_overridden(scenario_text(file, data), file, overrides, data);
 }
 
 scenario parse_scenario(value root, const std::string& label, const std::vector<override_option>& overrides,

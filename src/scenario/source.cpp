@@ -116,37 +116,58 @@ value inputs_of_jobs(const std::vector<cluster_job>& jobs) {
 
 }  // namespace
 
-value inputs_of(const scenario_source& from, const scenario& s) {
-  value out{value::object{}};
-  value scenario_text = from.text.resolved();
-  value* hardware = scenario_text.find("platform");
-  for (value* named :
-       {scenario_text.find("stack"), scenario_text.find("model"), hardware ? hardware->find("use") : nullptr})
-    if (named) *named = input_name(*named->string());
-  const value platform_text = from.hardware.source.resolved();
-  const value model_text = from.net.source.resolved();
-  const value& stack_text = from.software->resolved;
-  value all{value::object{}};
-  all.set("scenario", scenario_text);
-  all.set("platform", platform_text);
-  all.set("stack", stack_text);
-  all.set("model", model_text);
+namespace {
+
+const request_trace* replayed(const scenario& s) {
   const auto* serving = std::get_if<inference_workload>(&s.workload);
-  const request_trace* replay = serving ? serving->replay.get() : nullptr;
-  if (replay) {
-    scenario_text.find("workload")
+  return serving ? serving->replay.get() : nullptr;
+}
+
+/// The scenario as it was understood, with names in place of paths.
+value text_of_scenario(const scenario_source& from, const scenario& s) {
+  value out = from.text.resolved();
+  value* hardware = out.find("platform");
+  for (value* named : {out.find("stack"), out.find("model"), hardware ? hardware->find("use") : nullptr})
+    if (named) *named = input_name(*named->string());
+  if (replayed(s))
+    out.find("workload")
         ->find("load")
-        ->set("file", std::filesystem::path(serving->trace_file).stem().string());
-    all.set("scenario", scenario_text);
-    all.set("trace", replay->digest);
-  }
+        ->set("file", std::filesystem::path(std::get<inference_workload>(s.workload).trace_file).stem().string());
+  return out;
+}
+
+template <class T>
+std::string digest_of(const loaded<T>& input) {
+  return input.digest.empty() ? config::digest(input.source.resolved()) : input.digest;
+}
+
+}  // namespace
+
+std::string digest_of_inputs(const scenario_source& from, const scenario& s) {
+  value all{value::object{}};
+  all.set("scenario", text_of_scenario(from, s));
+  all.set("platform", digest_of(from.hardware));
+  all.set("stack", from.software->digest);
+  all.set("model", digest_of(from.net));
+  const auto* serving = std::get_if<inference_workload>(&s.workload);
+  if (const request_trace* replay = replayed(s)) all.set("trace", replay->digest);
   if (serving && serving->drafts.draft) all.set("draft", content_of(*serving->drafts.draft));
   if (const auto* p = std::get_if<post_training_case>(&s.workload)) {
     all.set("framework", p->loop->framework);
     for (const scenario* part : {p->rollout.get(), p->training.get()})
       all.set(part->name, *part->inputs.find("digest"));
   }
-  out.set("digest", config::digest(all));
+  return config::digest(all);
+}
+
+value inputs_of(const scenario_source& from, const scenario& s) {
+  value out{value::object{}};
+  const value scenario_text = text_of_scenario(from, s);
+  const value platform_text = from.hardware.source.resolved();
+  const value model_text = from.net.source.resolved();
+  const value& stack_text = from.software->resolved;
+  const request_trace* replay = replayed(s);
+  out.set("digest", digest_of_inputs(from, s));
   out.set("scenario", scenario_text);
   out.set("platform", platform_text);
   value software;
@@ -202,6 +223,7 @@ std::optional<scenario> told(const scenario& s) {
   scenario_source now = was;
   write_over(now.text, in_text);
   write_over(now.hardware.source, in_platform);
+  now.hardware.digest = now.net.digest = {};
   now.hardware.content = s.platform;
   if (!in_stack.empty()) {
     known_stack changed = *was.software;

@@ -20,6 +20,8 @@ struct scenario_source {
 
 /// For results: resolved inputs, origin of each value that no file gave, digest.
 value inputs_of(const scenario_source& from, const scenario& s);
+/// The digest among these inputs: of the scenario's text, and of the digests of the files that it names.
+std::string digest_of_inputs(const scenario_source& from, const scenario& s);
 /// The constants of platform and stack, in the order of the files.
 std::vector<input_constant> constants_of(const scenario_source& from);
 

@@ -16,6 +16,7 @@
 #include "nvlsim/config/read_file.hpp"
 #include "nvlsim/output/file_writer.hpp"
 #include "nvlsim/output/output.hpp"
+#include "nvlsim/scenario/scenario_digest.hpp"
 #include "nvlsim/units/in_parallel.hpp"
 
 namespace nvlsim {
@@ -55,8 +56,7 @@ struct point_id {
 
 point_id id_of(const point_settings& set, const fs::path& file, const data_folders& data) {
   try {
-    const scenario s = load_scenario(file, overrides_of(set), data);
-    return {*s.inputs.find("digest")->string(), {}};
+    return {scenario_digest(file, overrides_of(set), data), {}};
   } catch (const input_error& e) {
     if (e.code() == exit_code::io) throw;  // a missing file may appear later and change the plan
     // Running the point reports all problems.
@@ -98,13 +98,14 @@ sweep_plan write_sweep_plan(const sweep& s, const fs::path& folder, const scenar
                             const data_folders& data, const sweep_report& report) {
   make_folder(folder / "results");
   const fs::path file = find(s.scenario);
+  const data_folders kept = keep_files(data);
   output::refuse_inputs(std::array{folder / "plan.json", folder / "points.jsonl"});
   sweep_plan plan{s.name, seen_from(folder, s.scenario, file), {}, {}};
   std::vector<point_id> ids(s.points.size());
   std::mutex reporting;
   std::int64_t done = 0;
   in_parallel(ids.size(), [&](std::size_t i) {
-    ids[i] = id_of(s.points[i], file, data);
+    ids[i] = id_of(s.points[i], file, kept);
     const std::lock_guard lock(reporting);
     if (report) report(++done, static_cast<std::int64_t>(ids.size()));
   });

@@ -17,6 +17,7 @@ template <class T>
 struct loaded {
   T content;
   config::document source;
+  std::string digest = {};  ///< of the resolved text; empty if it has not been computed
 };
 
 /// One override, with the place where it was written.

@@ -23,8 +23,11 @@
 namespace nvlsim {
 
 /// Folders with the shipped platforms, stacks and models.
+struct kept_files;  // nvlsim/scenario/scenario_digest.hpp
+
 struct data_folders {
   std::filesystem::path platforms, stacks, models;
+  std::shared_ptr<kept_files> kept = {};  ///< what has been read from them; none: files are read every time
 };
 /// `root`/platforms, `root`/platforms/stacks and `root`/scenarios/models.
 data_folders folders_under(const std::filesystem::path& root);

@@ -12,6 +12,7 @@
 #include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/run/run.hpp"
+#include "nvlsim/scenario/scenario_digest.hpp"
 #include "nvlsim/sweep/sweep_store.hpp"
 #include "support/root.hpp"
 
@@ -120,6 +121,45 @@ TEST_CASE("Null in a sweep takes a member away") {
     "axes": [{"list": [{"/b": null}]}, {"grid": {"/a": [null, 1]}}]})";
   CHECK(settings(load_sweep(b.folder / "n.json")) ==
         std::vector<std::string>{"/c=null /b=null /a=null", "/c=null /b=null /a=1"});
+}
+
+TEST_CASE("A plan reads each file once, and its ids are those of scenarios that are read one by one") {
+  const auto resolved = [](const fs::path& file, const point_settings& set) {
+    return *load_scenario(file, overrides_of(set), folders_under(root)).inputs.find("digest")->string();
+  };
+  const std::pair<const char*, std::vector<point_settings>> cases[] = {
+      {"collectives/all-reduce-gb300-rack",
+       {{{"/workload/size", "3 MB"}},
+        {{"/platform/gpu/nvlink", "800 GB/s"}},
+        {{"/platform/use", "gb200-nvl72"}},
+        {{"/platform/racks", 3}},
+        {{"/platform/set", value{value::object{{"/gpu/nvlink", "700 GB/s"}}}}},
+        {{"/stack/collectives", "nccl-2.29"}}}},
+      {"training/llama3.1-405b-gb300-rack",
+       {{{"/model", "llama3.1-70b"}}, {{"/model/num_hidden_layers", 120}}, {{"/workload/micro_batch_size", 2}}}},
+      {"inference/deepseek-r1-gb300-rack",
+       {{{"/stack", "vllm"}},
+        {{"/stack/inference/step_host", "123 us"}},
+        {{"/workload/engine/speculative", value{value::object{{"draft_tokens", 2}, {"acceptance", 0.7}}}}}}},
+      {"inference/llama3.3-70b-trace-gb300-rack", {{{"/workload/load/rate_scale", 2}}}},
+      {"post-training/llama3.1-8b-grpo-gb200-8", {{{"/simulation/seed", 7}}}}};
+  for (const auto& [name, points] : cases) {
+    const fs::path file = root / "scenarios" / (std::string(name) + ".json");
+    if (!fs::exists(file)) FAIL(file);
+    const data_folders kept = keep_files(folders_under(root));
+    std::set<std::string> different;
+    for (int again = 0; again < 2; ++again)  // what an override changed does not stay in what is kept
+      for (const point_settings& set : points) {
+        INFO(name << " " << overrides_of(set).front().pointer);
+        const std::string id = scenario_digest(file, overrides_of(set), kept);
+        CHECK(id == resolved(file, set));
+        different.insert(id);
+      }
+    CHECK(different.size() == points.size());
+    CHECK(scenario_digest(file, {}, kept) == resolved(file, {}));
+    CHECK_THROWS_AS(scenario_digest(file, {{"/platform/gpu/nvlnk", "1 GB/s"}}, kept), input_error);
+    CHECK_THROWS_AS(scenario_digest(file, {{"/platform/gpu/nvlnk", "1 GB/s"}}, kept), input_error);
+  }
 }
 
 TEST_CASE("A point's id is the digest of what it resolves to") {
