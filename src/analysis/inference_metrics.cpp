@@ -22,10 +22,19 @@ window window_of(const serving_outcome& o, const measured_part& part, double req
     dates.emplace_back(r.*date, r.workers);
     all += r.workers;
   }
-  std::sort(dates.begin(), dates.end());
   const auto n = static_cast<double>(all);
   const double first = std::floor(part.warmup * n);
   const double last = std::max(std::ceil((1 - part.tail) * n), first + 1) - 1;
+  if (all == std::ssize(dates)) {  // each by itself: two ranks without sorting the rest
+    const auto rank = [&](double r) {
+      return dates.begin() + std::min(static_cast<std::ptrdiff_t>(r), std::ssize(dates) - 1);
+    };
+    std::nth_element(dates.begin(), rank(first), dates.end());
+    const double from = rank(first)->first;
+    std::nth_element(rank(first), rank(last), dates.end());
+    return {from, rank(last)->first, false};
+  }
+  std::sort(dates.begin(), dates.end());
   const auto at = [&](double rank) {
     double below = 0;
     for (const auto& [t, count] : dates)
@@ -173,13 +182,23 @@ std::optional<distribution> distribution_of(std::vector<weighted> values) {
     sum += w.value * static_cast<double>(w.count);
   }
   if (total == 0) return std::nullopt;
-  std::sort(values.begin(), values.end(), [](const weighted& a, const weighted& b) { return a.value < b.value; });
-
+  const auto smaller = [](const weighted& a, const weighted& b) { return a.value < b.value; };
   distribution d{.mean = sum / static_cast<double>(total)};
   struct {
     std::int64_t percent;
     double* at;
   } const wanted[] = {{50, &d.p50}, {90, &d.p90}, {95, &d.p95}, {99, &d.p99}, {100, &d.max}};
+  if (total == std::ssize(values)) {  // each by itself: a few ranks without sorting the rest
+    auto from = values.begin();
+    for (const auto& [percent, at] : wanted) {
+      const auto rank = values.begin() + (percent * total + 99) / 100 - 1;
+      if (rank >= from) std::nth_element(from, rank, values.end(), smaller);
+      *at = rank->value;
+      from = rank;
+    }
+    return d;
+  }
+  std::sort(values.begin(), values.end(), smaller);
   std::int64_t below = 0;
   std::size_t next = 0;
   for (const weighted& w : values) {

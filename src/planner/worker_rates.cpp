@@ -59,9 +59,10 @@ rated_worker rated(const scenario& s, const rank_counts& shape, worker_role role
   out.shape = shape;
   out.role = role;
   const service_objective& objective = std::get<inference_workload>(s.workload).objective;
+  const auto shared = runs_of_layout({s.platform, s.stack, s.model, alone(s, shape, role, 1)});
   for (std::int64_t clients = shape.attention_dp; clients <= max_clients && !watch.stopped(); clients *= 2) {
     const inference_workload w = alone(s, shape, role, clients);
-    const serving_run run = serve(s.platform, s.stack, s.model, w, {.traced = false});
+    const serving_run run = serve(s.platform, s.stack, s.model, w, {.traced = false, .shared = shared.get()});
     if (!run.reasons.empty()) {
       if (out.points.empty()) out.reason = run.reasons.front();
       break;

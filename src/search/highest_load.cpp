@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "nvlsim/search/highest_load.hpp"
 #include "nvlsim/units/units_text.hpp"
@@ -77,7 +78,8 @@ std::string beside_limits(const service_objective& o, const inference_metrics& m
 class load_search {
  public:
   load_search(const scenario& s, const std::function<void(std::int64_t, std::int64_t)>& report)
-      : s_(s), workload_(std::get<inference_workload>(s.workload)), report_(report) {}
+      : s_(s), workload_(std::get<inference_workload>(s.workload)), report_(report),
+        shared_(runs_of_layout({s.platform, s.stack, s.model, workload_})) {}
 
   highest_load run() && {
     const double min = is_closed(workload_) ? static_cast<double>(workload_.replicas) * workload_.pp : 0;
@@ -119,7 +121,7 @@ class load_search {
     for (;;) {
       const inference_workload w = with_load(workload_, load, longer_);
       if (report_) report_(out_.runs, 0);
-      serving_run run = serve(s_.platform, s_.stack, s_.model, w, {.traced = false});
+      serving_run run = serve(s_.platform, s_.stack, s_.model, w, {.traced = false, .shared = shared_.get()});
       ++out_.runs;
       if (!run.reasons.empty()) refuse(s_, run.reasons.front());
       const inference_metrics m = measure_inference(run, w);
@@ -139,6 +141,7 @@ class load_search {
   const scenario& s_;
   const inference_workload& workload_;
   const std::function<void(std::int64_t, std::int64_t)>& report_;
+  std::shared_ptr<shared_runs> shared_;  ///< they differ in the load alone
   highest_load out_;
   double in_flight_ = 0;     ///< in the last run
   std::int64_t longer_ = 1;  ///< number of requests over that of the scenario

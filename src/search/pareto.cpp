@@ -45,9 +45,10 @@ std::vector<inference_workload> layouts(const scenario& s, const inference_workl
   return out;
 }
 
-/// Runs a closed loop and measures it.
-bool measure(const scenario& s, inference_workload& w, inference_metrics& out, std::string& reason) {
-  const serving_run run = serve(s.platform, s.stack, s.model, w, {.traced = false});
+/// Runs a closed loop and measures it. `shared` is of its layout.
+bool measure(const scenario& s, const inference_workload& w, shared_runs& shared, inference_metrics& out,
+             std::string& reason) {
+  const serving_run run = serve(s.platform, s.stack, s.model, w, {.traced = false, .shared = &shared});
   if (!run.reasons.empty()) return reason = run.reasons.front(), false;
   out = measure_inference(run, w);
   return true;
@@ -95,6 +96,7 @@ pareto_study study_pareto(scenario s, std::int64_t gpus, const std::vector<std::
     std::size_t done = static_cast<std::size_t>(&layout - all.data()) * clients.size();
     const std::string name = layout_name(layout);
     const std::int64_t workers = std::int64_t{layout.replicas} * layout.pp;
+    const auto shared = runs_of_layout({s.platform, s.stack, s.model, layout});
     for (const std::int64_t n : clients) {
       if (report) report(done++, loops);
       inference_workload w = layout;
@@ -102,7 +104,7 @@ pareto_study study_pareto(scenario s, std::int64_t gpus, const std::vector<std::
       w.requests = std::max(requests_of_client * n, min_requests * std::min(workers, n));
       pareto_point p{name, w.tp, w.pp, w.ep, w.attention_dp, w.replicas, n, {}, false};
       std::string reason;
-      if (measure(s, w, p.metrics, reason)) {
+      if (measure(s, w, *shared, p.metrics, reason)) {
         // Counts GPUs too that no replica fits on.
         p.metrics.output_tokens_per_s_per_gpu = p.metrics.output_tokens_per_s / static_cast<double>(out.gpus);
         p.metrics.total_tokens_per_s_per_gpu = p.metrics.total_tokens_per_s / static_cast<double>(out.gpus);

@@ -27,7 +27,9 @@ std::size_t worker_prices::hardware_of(bool prefills, const hardware_health& h) 
 }
 
 void worker_prices::begin_run(const inference_workload& w) {
-  for (const auto& k : known_) k->prices.begin_run(decode_workload(w));
+  transfers_.clear();
+  for (const auto& [key, at] : index_)
+    known_[at]->prices.begin_run(key.first ? prefill_workload(w) : decode_workload(w));
 }
 
 limit_use worker_prices::prompt_tokens_use() const {
@@ -91,6 +93,7 @@ void shared_runs::run_under(const inference_workload& w) {
 }
 
 std::optional<std::size_t> shared_runs::like(const schedule_limits& limits, const inference_workload& w) const {
+  if (w.pooled()) return std::nullopt;
   const batch_limits wanted(limits);
   const std::int64_t prompts = prompt_limit(of, w);
   const auto at = std::find_if(runs.begin(), runs.end(), [&](const past_run& r) {
@@ -103,8 +106,6 @@ void shared_runs::remember(const schedule_limits& limits, const inference_worklo
   runs.push_back({batch_limits(limits), used, prompt_limit(of, w), prices->prompt_tokens_use()});
 }
 
-std::shared_ptr<shared_runs> runs_of_layout(const serving_case& c) {
-  return c.workload.pooled() ? nullptr : std::make_shared<shared_runs>(c);
-}
+std::shared_ptr<shared_runs> runs_of_layout(const serving_case& c) { return std::make_shared<shared_runs>(c); }
 
 }  // namespace nvlsim

@@ -33,7 +33,7 @@ class worker_prices {
                      std::span<const double> took, std::int64_t workers) {
     known_[hardware]->prices.count_decodes(decodes, contexts, took, workers);
   }
-  /// Begins another run of the same layout under the load and limits of `w`, without pools.
+  /// Begins another run of the same layout under the load and limits of `w`.
   void begin_run(const inference_workload& w);
   /// What prompts asked of `max_num_tokens` in this run.
   limit_use prompt_tokens_use() const;
@@ -68,7 +68,7 @@ struct shared_runs {
 
   /// Forgets requests and runs of another load.
   void run_under(const inference_workload& w);
-  /// The number of an earlier run that goes alike under these limits.
+  /// The number of an earlier run that goes alike under these limits. None with pools: those of both would count.
   std::optional<std::size_t> like(const schedule_limits& limits, const inference_workload& w) const;
   void remember(const schedule_limits& limits, const inference_workload& w, const limits_use& used);
 

@@ -57,7 +57,7 @@ serving_picture trace_serving(const serving_run& run, const inference_workload& 
 /// workload must be the same but for `max_batch_size`, `max_num_tokens` and the size of the load (requests,
 /// concurrency and rates). Used by one thread at a time.
 struct shared_runs;
-/// Those of a layout; hardware, software and model must outlive them. None for pools, which share nothing.
+/// Those of a layout; hardware, software and model must outlive them.
 std::shared_ptr<shared_runs> runs_of_layout(const serving_case& c);
 
 struct serving_options {
