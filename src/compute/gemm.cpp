@@ -96,12 +96,16 @@ product best_product(const gpu_spec& gpu, const gemm_params& p, double element, 
     product x;
     x.bytes = io + (split > 1 ? split_element_bytes * split * outputs : 0);
     x.memory = x.bytes / (hbm * hot);
+    const double extra = split > 1 ? p.split_time->base() : 0;
+    constexpr double rounding = 1e-12;
+    if (x.memory * (1 - rounding) + extra >= best.time) break;  // further splits move more
     const double compute_cubed = best_cubed(w, split) * cube(s.k / split + p.fill_depth);
-    x.time = std::cbrt(compute_cubed + cube(x.memory)) + (split > 1 ? p.split_time->base() : 0);
+    x.time = std::cbrt(compute_cubed + cube(x.memory)) + extra;
     if (x.time >= best.time) continue;
     best = x;
-    best.compute = std::cbrt(compute_cubed);
+    best.compute = compute_cubed;
   }
+  best.compute = std::cbrt(best.compute);
   return best;
 }
 
