@@ -30,6 +30,9 @@ operation_setup setup_of(const csv_row& row) {
   double mttf = row.number("mttf_s").value_or(0);
   if (!(mttf > 0))
     mttf = job_mttf(gpus / need(row, "gpus_per_node"), need(row, "failures_per_1000_node_days") / 1000).base();
+  if (constexpr double most = 1e5; s.duration.base() / mttf > most)
+    throw cell_error(fmt::format("{:.3g} failures in {:.3g} days are more than the {:.0f} that can be simulated",
+                                 s.duration.base() / mttf, s.duration.base() / 86400, most));
   component program;
   program.name = "job";
   program.of = program.takes_down = cluster_part::process;

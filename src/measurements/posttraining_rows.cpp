@@ -16,12 +16,17 @@
 namespace nvlsim {
 namespace {
 
-/// All whole numbers of a text such as "[4,1,1,4,n/a]" or "512x16".
-std::vector<std::int64_t> numbers_in(std::string_view text) {
+/// All whole numbers of a text such as "[4,1,1,4,n/a]" or "512x16". Throws cell_error for one that counts nothing
+/// that is built.
+std::vector<std::int64_t> numbers_in(std::string_view cell) {
+  constexpr std::int64_t most = 1 << 24;
+  std::string_view text = cell;
   std::vector<std::int64_t> out;
   while (!text.empty()) {
     std::int64_t n = 0;
     const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), n);
+    if (status == std::errc::result_out_of_range || (status == std::errc() && (n < 1 || n > most)))
+      throw cell_error(fmt::format("\"{}\" has a number that is not from 1 to {}", cell, most));
     if (status == std::errc()) out.push_back(n);
     const auto used = status == std::errc() ? static_cast<std::size_t>(end - text.data()) : 1;
     text.remove_prefix(used);
@@ -177,6 +182,7 @@ class post_training_row_reader {
     out_.loop.reference_logprobs = !dapo;
     read_synchrony();
     l.steps = 3;
+    if (std::string problem = samples_problem(l); !problem.empty()) throw cell_error(std::move(problem));
   }
 
   void read_batch() {
@@ -192,7 +198,7 @@ class post_training_row_reader {
       note(fmt::format("{} prompts with {} samples each, of the recipe", l.prompts, l.samples));
     }
     const std::int64_t all = l.prompts * l.samples;
-    out_.loop.mini_batch = row_.integer("train_minibatch").value_or(verl_ ? 512 : all);
+    out_.loop.mini_batch = std::min(all, row_.integer("train_minibatch").value_or(verl_ ? 512 : all));
     // verl's trainer takes four mini-batches at a time.
     const std::int64_t taken = verl_ ? 4 * out_.loop.mini_batch : out_.loop.mini_batch;
     l.mini_batch_prompts = std::max<std::int64_t>(1, std::min(all, taken) / l.samples);

@@ -1,5 +1,7 @@
 #include "nvlsim/post_training/loop.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -16,6 +18,18 @@ constexpr double never = rollout_worker::never;
 constexpr std::size_t most_spans = 20'000;
 
 }  // namespace
+
+double samples_of(const loop_settings& s) {
+  const auto begun = static_cast<double>(std::max(s.prompts, s.round_prompts)) * (1 + s.oversample) / s.kept_share;
+  return begun * static_cast<double>(s.samples) * static_cast<double>(s.steps + s.warmup);
+}
+
+std::string samples_problem(const loop_settings& s) {
+  const double all = samples_of(s);
+  if (all <= most_samples) return {};
+  return fmt::format("{} steps, warm-up included, generate {:.3g} samples; at most {:.0f} can be simulated",
+                     s.steps + s.warmup, all, most_samples);
+}
 
 post_training_loop::state::state(loop_settings s, loop_prices p) : set(std::move(s)), price(std::move(p)) {
   workers.reserve(static_cast<std::size_t>(price.workers));

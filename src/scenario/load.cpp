@@ -204,7 +204,7 @@ void complete_serving(scenario& s, const scenario_source& in, const data_folders
       load_model(from_scenario(w->drafts.model_name, in.text, pointer), data, {}, at, problems).content);
 }
 
-/// Racks that the layout fills; 0 where it lists its GPUs or needs none.
+/// Racks that the layout fills, or the jobs of a cluster together; 0 where it lists its GPUs or needs none.
 std::int64_t racks_filled(const scenario& s, const platform& p) {
   const std::int64_t rack = std::max(1, p.gpus_per_rack());
   std::int64_t gpus = 0, each = rack;
@@ -216,12 +216,16 @@ std::int64_t racks_filled(const scenario& s, const platform& p) {
   } else if (const auto* c = std::get_if<collective_workload>(&s.workload)) {
     gpus = c->place.table || c->ideal ? 0 : c->gpus;
     each = c->place.gpus_per_domain;
+  } else if (const auto* o = std::get_if<operation_case>(&s.workload)) {
+    std::int64_t all = 0;
+    for (const cluster_job& j : o->jobs) all += racks_filled(*j.alone, p) * j.replicas;
+    return all;
   }
   each = std::max<std::int64_t>(1, std::min(each, rack));
   return (gpus + each - 1) / each;
 }
 
-/// Where the scenario does not say how many racks there are, they follow the layout.
+/// Where the scenario does not say how many racks there are, they follow the layouts.
 void follow_racks(scenario_source& in, const scenario& s) {
   constexpr std::int64_t most = 1'000'000;
   auto& defaults = in.text.defaults;
@@ -405,6 +409,7 @@ scenario read_document(config::document text, const reading& of, diagnostics& pr
   r.ignore("description");
   if (!part_kind(r.raw("workload")).empty()) {
     read_parts(r, of, *in, s, own);
+    if (own.empty()) follow_racks(*in, s);
   } else if (r.has("jobs")) {
     read_shared(r, of, *in, s, own);
   } else {

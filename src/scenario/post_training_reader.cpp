@@ -194,6 +194,7 @@ post_training_workload read_loop(config::reader& w, const config::document& doc)
   p.loop.warmup = w.integer_or("warmup", usual, {0, 10'000});
   if (const value* seed = doc.root.at_pointer("/simulation/seed"); seed && seed->integer())
     p.loop.seed = static_cast<std::uint64_t>(*seed->integer());
+  if (std::string problem = samples_problem(p.loop); !problem.empty()) w.fail("prompts", std::move(problem));
   return p;
 }
 

@@ -107,6 +107,20 @@ class Numbers(Case):
                 for column in columns:
                     self.judged(name, **{column: cell})
 
+    def test_counts_of_loops_and_clusters(self):
+        with open(SOURCE / "tests/measurements/posttraining.csv") as f:
+            loops = [i for i, r in enumerate(csv.DictReader(f), 1) if r["batch_samples"] and r["max_len"]]
+        loops = loops[::len(loops) // 3]
+        for row in loops:
+            for column in "batch_samples", "gpus", "max_len", "train_minibatch", "gen_parallel", "train_parallel":
+                for cell in "0", "-1", "6144.0", str((1 << 32) + 2), str(1 << 62), str(10**19), "1e26":
+                    self.judged("posttraining", row, **{column: cell})
+        with open(SOURCE / "tests/measurements/goodput.csv") as f:
+            played = [i for i, r in enumerate(csv.DictReader(f), 1) if r["metric"] == "ettr"]
+        for row in played[:2]:
+            for column, cell in ("gpus", "1e26"), ("mttf_s", "1e-9"), ("days", "1e20"), ("interval_s", "1e-30"):
+                self.judged("goodput", row, **{column: cell})
+
     def test_a_header_is_no_table(self):
         for path in sorted((SOURCE / "tests/measurements").glob("*.csv")):
             if path.name == "models.csv":
@@ -193,6 +207,20 @@ class Messages(Case):
         (self.folder / "file").write_text("")
         self.assertIn("No such file or directory", self.message("run", "train.json", "--trace", "nowhere/x.json", code=4))
         self.assertIn("Not a directory", self.message("run", "train.json", "--trace", "file/x.json", code=4))
+
+
+class Clusters(Case):
+    def test_racks_follow_the_jobs(self):
+        scenario = json.loads((SOURCE / "scenarios/operation/llama3.1-405b-gb300-4608-90-days.json").read_text())
+        scenario["workload"]["seeds"] = 2
+        for racks, code in (None, 0), (32, 3), (64, 0):
+            scenario["platform"].pop("racks", None)
+            if racks:
+                scenario["platform"]["racks"] = racks
+            done = run("run", self.write("s.json", scenario), "--format", "json", cwd=self.folder)
+            self.assertEqual(done.returncode, code, (racks, done.stderr))
+            if code == 0:
+                self.assertEqual(json.loads(done.stdout)["metrics"]["gpus"], 4608, racks)
 
 
 class Results(Case):

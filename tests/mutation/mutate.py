@@ -124,7 +124,7 @@ class Runner:
     def changed(self, job):
         work = self.folder / "work"
         given = [str(a) for a in job.arguments]
-        named = {b for a, b in zip(given, given[1:]) if a in ("-o", "--output") and given.count(b) == 1}  # asked for, not read
+        named = {b for a, b in zip(given, given[1:]) if a in ("-o", "--output", "--trace", "--requests") and given.count(b) == 1}  # asked for, not read
         return [n for n, c in job.files.items() if n not in named and (not (work / n).exists() or (work / n).read_bytes() != c)]
 
 
