@@ -51,6 +51,9 @@ function(nvlsim_program name module engine)
   endforeach()
   set_target_properties(${name} PROPERTIES ENABLE_EXPORTS ON BUILD_RPATH "$ORIGIN"
                         INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/${name}")
+  if(NVLSIM_SANITIZE)  # whose dlopen does not look where the program's own would
+    target_link_options(${name} PRIVATE -Wl,--disable-new-dtags)
+  endif()
 
   set_target_properties(nvlsim_${engine} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   add_library(${name}_${engine}_library MODULE $<TARGET_OBJECTS:nvlsim_${engine}>)
