@@ -264,10 +264,17 @@ class inference_row_reader {
     if (workload_.prefill_pool) workload_.prefill_pool->engine.*setting = v;
   }
 
+  /// A limit of the engine's batches. Throws cell_error for 0.
+  std::optional<std::int64_t> limit_in(const char* column) const {
+    const auto n = leading(row_[column]);
+    if (n && *n < 1) throw cell_error(fmt::format("{}: 0 admits nothing", column));
+    return n;
+  }
+
   void read_settings() {
     engine_overrides& o = workload_.engine;
-    o.max_num_tokens = leading(row_["max_num_tokens"]);
-    o.max_batch_size = leading(row_["max_batch"]);
+    o.max_num_tokens = limit_in("max_num_tokens");
+    o.max_batch_size = limit_in("max_batch");
     if (workload_.prefill_pool) return read_pool_settings();
     o.kv_fraction = row_.number("kv_memory_fraction");
     o.batch_wait_iterations = row_.integer("batch_wait_iters");
@@ -445,6 +452,8 @@ class inference_row_reader {
     }
     workload_.requests = requests * workers;
     const auto ratio = row_.number("random_range_ratio");
+    if (ratio && (*ratio < 0 || *ratio > 1))
+      throw cell_error(fmt::format("random_range_ratio: {} is not from 0 to 1", *ratio));
     const bool drew = ratio && *ratio < 1;
     if (read_measured_lengths(drew)) return;
     if (inferencex() || drew) {

@@ -19,21 +19,23 @@ constexpr const char* loop_schema = "nvlsim.loop/1";
 
 template <class F, class T>
 void list_costs(F f, T& c) {
-  f("rollout_factor", c.rollout_factor, config::positive);
-  f("update_factor", c.update_factor, config::positive);
-  f("logprobs_factor", c.logprobs_factor, config::positive);
-  f("sample_host", c.sample_host);
-  f("step_host", c.step_host);
-  f("change_host", c.change_host);
-  f("host_copy_rate", c.host_copy_rate, config::positive);
+  // Beyond these a step of a loop would outlast what its clock can tell apart.
+  constexpr config::range<double> factor{1e-3, 1e3}, pause{0, 1e5}, rate{1e6, 1e300};
+  f("rollout_factor", c.rollout_factor, factor);
+  f("update_factor", c.update_factor, factor);
+  f("logprobs_factor", c.logprobs_factor, factor);
+  f("sample_host", c.sample_host, pause);
+  f("step_host", c.step_host, pause);
+  f("change_host", c.change_host, pause);
+  f("host_copy_rate", c.host_copy_rate, rate);
   f("reference_copies", c.reference_copies, config::range<double>{0, 10});
-  f("broadcast_rate", c.broadcast_rate, config::positive);
-  f("broadcast_hop", c.broadcast_hop);
+  f("broadcast_rate", c.broadcast_rate, rate);
+  f("broadcast_hop", c.broadcast_hop, pause);
   f("port_share", c.port_share, config::range<double>{1e-3, 1});
-  f("transfer_fixed", c.transfer_fixed);
-  f("per_tensor", c.per_tensor);
-  f("per_tensor_shared", c.per_tensor_shared);
-  f("requantise_rate", c.requantise_rate, config::positive);
+  f("transfer_fixed", c.transfer_fixed, pause);
+  f("per_tensor", c.per_tensor, pause);
+  f("per_tensor_shared", c.per_tensor_shared, pause);
+  f("requantise_rate", c.requantise_rate, rate);
   f("error_90", c.error_90, config::fraction);
 }
 

@@ -121,6 +121,15 @@ class Numbers(Case):
             for column, cell in ("gpus", "1e26"), ("mttf_s", "1e-9"), ("days", "1e20"), ("interval_s", "1e-30"):
                 self.judged("goodput", row, **{column: cell})
 
+    def test_settings_that_mean_nothing(self):
+        with open(SOURCE / "tests/measurements/inference.csv") as f:
+            rows = list(csv.DictReader(f))
+        for column, cells in ("random_range_ratio", ("-1", "1.5", "8e29")), ("max_num_tokens", ("0",)), ("max_batch", ("0",)):
+            row = next(i for i, r in enumerate(rows, 1) if r[column])
+            for cell in cells:
+                for r in self.judged("inference", row, **{column: cell}):
+                    self.assertIn(r["status"], ("error", "excluded", "unsupported"), (column, cell, r))
+
     def test_a_header_is_no_table(self):
         for path in sorted((SOURCE / "tests/measurements").glob("*.csv")):
             if path.name == "models.csv":
