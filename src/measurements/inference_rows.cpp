@@ -275,6 +275,8 @@ class inference_row_reader {
     engine_overrides& o = workload_.engine;
     o.max_num_tokens = limit_in("max_num_tokens");
     o.max_batch_size = limit_in("max_batch");
+    if (const auto ratio = row_.number("random_range_ratio"); ratio && (*ratio < 0 || *ratio > 1))
+      throw cell_error(fmt::format("random_range_ratio: {} is not from 0 to 1", *ratio));
     if (workload_.prefill_pool) return read_pool_settings();
     o.kv_fraction = row_.number("kv_memory_fraction");
     o.batch_wait_iterations = row_.integer("batch_wait_iters");
@@ -452,8 +454,6 @@ class inference_row_reader {
     }
     workload_.requests = requests * workers;
     const auto ratio = row_.number("random_range_ratio");
-    if (ratio && (*ratio < 0 || *ratio > 1))
-      throw cell_error(fmt::format("random_range_ratio: {} is not from 0 to 1", *ratio));
     const bool drew = ratio && *ratio < 1;
     if (read_measured_lengths(drew)) return;
     if (inferencex() || drew) {
