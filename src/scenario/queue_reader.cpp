@@ -140,6 +140,8 @@ scheduling_policy read_policy(reader& queue) {
       r.one_of_or("backfill", backfill_names, static_cast<std::size_t>(backfill_kind::conservative)));
   take(r, "interval", p.interval);
   take(r, "backfill_interval", p.backfill_interval);
+  take(r, "backfill_resolution", p.backfill_resolution);
+  take(r, "clock_offset", p.clock_offset);
   p.depth = static_cast<int>(r.integer_or("depth", p.depth, {1, 1'000'000}));
   read_priority(r, p.priority);
   if (r.has("queues"))
@@ -262,6 +264,8 @@ value write_policy(const scheduling_policy& p) {
   value out{value::object{{"backfill", backfill_names[static_cast<std::size_t>(p.backfill)]},
                           {"interval", p.interval.base()},
                           {"backfill_interval", p.backfill_interval.base()},
+                          {"backfill_resolution", p.backfill_resolution.base()},
+                          {"clock_offset", p.clock_offset.base()},
                           {"depth", p.depth}}};
   const priority_policy& w = p.priority;
   out.set("priority", value::object{{"age", w.age},

@@ -35,10 +35,21 @@ std::vector<int> planner::now(const job_demand& demand, double limit) {
   return place_job(state_.shape(), kind_, demand, room_);
 }
 
-/// Whether no reservation needs those nodes in that time.
-bool planner::kept_free(const planned_start& start, int gpus_each, double end) {
+std::pair<double, double> planner::held_for(double at, double limit) const {
+  const double begin = std::max(grid_.last_before(at), now_), end = grid_.last_before(at + limit);
+  return {begin, std::max(end, begin + grid_.step)};
+}
+
+void planner::promise(planned_start start, double limit, int gpus_each) {
+  const auto [begin, end] = held_for(start.at, limit);
+  reserve({begin, end, gpus_each, std::move(start.nodes)});
+}
+
+/// Whether no reservation needs those nodes in the time of a job of that length.
+bool planner::kept_free(const planned_start& start, int gpus_each, double limit) {
+  const auto [begin, end] = held_for(start.at, limit);
   for (const reservation& r : reserved_) {
-    if (!overlap(r, start.at, end)) continue;
+    if (!overlap(r, begin, end)) continue;
     std::vector<int> both;
     std::set_intersection(r.nodes.begin(), r.nodes.end(), start.nodes.begin(), start.nodes.end(),
                           std::back_inserter(both));
@@ -76,7 +87,7 @@ planned_start planner::earliest(const job_demand& demand, double limit, double f
     }
     start.at = std::max(start.at, from);
     if (!start.nodes.empty() && start.at <= next) {
-      if (start.at == from || kept_free(start, demand.gpus_each, start.at + limit)) return start;
+      if (start.at == from || kept_free(start, demand.gpus_each, limit)) return start;
       from = start.at;
     } else {
       from = next;

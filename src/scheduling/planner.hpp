@@ -1,6 +1,7 @@
 // When and where jobs that wait could start, if running jobs take as long as they may.
 #pragma once
 
+#include <cmath>
 #include <limits>
 #include <set>
 #include <utility>
@@ -13,6 +14,15 @@ namespace nvlsim {
 
 /// A time that does not come, s.
 constexpr double never = std::numeric_limits<double>::infinity();
+
+/// The times at which promises begin and end: every `step` seconds from `-offset` on; 0: any time.
+struct time_grid {
+  double step = 0, offset = 0;
+
+  double last_before(double t) const {
+    return step > 0 && t < never ? std::floor((t + offset) / step) * step - offset : t;
+  }
+};
 
 /// Nodes that are promised.
 struct reservation {
@@ -37,10 +47,12 @@ struct running_jobs {
 /// jobs leave, then from the next time that a reservation begins or ends.
 class planner {
  public:
-  planner(const cluster_state& state, placement_kind kind, double now)
-      : state_(state), kind_(kind), now_(now), room_(state.free().begin(), state.free().end()) {}
+  planner(const cluster_state& state, placement_kind kind, const time_grid& grid, double now)
+      : state_(state), kind_(kind), grid_(grid), now_(now), room_(state.free().begin(), state.free().end()) {}
 
   void reserve(reservation r) { reserved_.push_back(std::move(r)); }
+  /// Promises a job of that length the nodes that it is planned to have.
+  void promise(planned_start start, double limit, int gpus_each);
   /// Nodes on which a job of that length can start now and be gone before they are promised, or none.
   std::vector<int> now(const job_demand& demand, double limit);
   /// The first start from `from` on.
@@ -50,11 +62,14 @@ class planner {
  private:
   /// Sets `room_` to what a job that may start at `from` and stay until `end` can have of what is free now.
   void find_room(double from, double end);
-  bool kept_free(const planned_start& start, int gpus_each, double end);
+  bool kept_free(const planned_start& start, int gpus_each, double limit);
+  /// When a job that is planned to start at `at` has its nodes, on the grid.
+  std::pair<double, double> held_for(double at, double limit) const;
   double next_change(double after) const;
 
   const cluster_state& state_;
   placement_kind kind_;
+  time_grid grid_;
   double now_;
   std::vector<reservation> reserved_;
   std::vector<std::int16_t> room_;  ///< by node; less than 0 where more is promised than is free

@@ -171,16 +171,17 @@ class cluster_queue_run final : public queue_control {
     ask_for_look();
   }
 
-  /// Jobs that wait are looked at when the scheduler next looks.
-  void ask_for_look() {
+  /// Jobs that wait are looked at in order at the next multiple of `interval`, or at once; to plan, when the
+  /// scheduler next plans.
+  void ask_for_look(double interval = 0) {
     if (waiting_.empty()) return;
-    const auto at_next = [this](double interval, event_kind kind, double& asked) {
-      const double at = interval > 0 ? std::ceil(now_ / interval) * interval : now_;
-      if (asked >= now_ && asked < never) return;
-      asked = std::max(at, now_);
-      add(asked, kind, 0);
+    const auto at_next = [this](double every, event_kind kind, double& asked) {
+      const double at = std::max(every > 0 ? std::ceil(now_ / every) * every : now_, now_);
+      if (asked >= now_ && asked <= at) return;
+      asked = at;
+      add(at, kind, 0);
     };
-    at_next(set_.policy.interval.base(), event_kind::look, look_at_);
+    at_next(interval, event_kind::look, look_at_);
     if (set_.policy.backfill != backfill_kind::none)
       at_next(set_.policy.backfill_interval.base(), event_kind::fill, fill_at_);
     if (set_.policy.priority.by_factors() && reorder_at_ == never) {
@@ -190,10 +191,8 @@ class cluster_queue_run final : public queue_control {
   }
 
   void submit(int job) {
-    const bool first = waiting_.empty();
     order_.insert(waiting_, job, now_);
-    if (first) look_at_jobs(false);
-    ask_for_look();
+    ask_for_look(set_.policy.interval.base());
   }
 
   void look(bool fill) {
@@ -244,7 +243,7 @@ class cluster_queue_run final : public queue_control {
     if (set_.policy.preempt && preempt_for(job)) return true;
     look.behind = true;
     if (promise && !start.nodes.empty())
-      look.plan.reserve({start.at, start.at + limit(job), demands_[index(job)].gpus_each, std::move(start.nodes)});
+      look.plan.promise(std::move(start), limit(job), demands_[index(job)].gpus_each);
     return look.fill;
   }
 
@@ -254,7 +253,8 @@ class cluster_queue_run final : public queue_control {
     const std::size_t depth = std::min(waiting_.size(), index(set_.policy.depth));
     if (depth == 0) return;
     if (set_.policy.priority.by_factors()) order_.sort(waiting_, now_);
-    look_notes look{{state_, set_.placement.kind, now_}, fill};
+    const time_grid grid{set_.policy.backfill_resolution.base(), set_.policy.clock_offset.base()};
+    look_notes look{{state_, set_.placement.kind, grid, now_}, fill};
     for (const maintenance_window& w : set_.maintenance) reserve_window(look.plan, w);
     std::size_t end = depth;  // no job from here on has room
     for (std::size_t i = 0; i < end; ++i) {

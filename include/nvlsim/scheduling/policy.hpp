@@ -66,9 +66,14 @@ struct queue_rules {
 
 struct scheduling_policy {
   backfill_kind backfill = backfill_kind::conservative;
-  seconds interval = seconds::from_base(1);            ///< from a change until the queue is looked at
+  seconds interval =
+      seconds::from_base(1);  ///< between looks in order for new jobs; what ends is answered at once
   seconds backfill_interval = seconds::from_base(30);  ///< between backfill passes; Slurm's bf_interval
-  int depth = 500;                                     ///< jobs that a pass looks at; Slurm's bf_max_job_test
+  /// Promises begin and end at whole multiples of this on the wall clock, at the last before their times, and last
+  /// that long at least; Slurm's bf_resolution. 0: at their times.
+  seconds backfill_resolution = seconds::from_base(60);
+  seconds clock_offset;  ///< of the wall clock past such a multiple at time 0
+  int depth = 500;       ///< jobs that a pass looks at; Slurm's bf_max_job_test
   priority_policy priority;
   std::vector<queue_rules> queues;  ///< queues that are not listed have no rules
   bool preempt = false;             ///< running jobs give way to those of a higher tier

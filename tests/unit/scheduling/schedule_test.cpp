@@ -27,7 +27,7 @@ queue_setting prompt_setting(queue_cluster c, backfill_kind kind = backfill_kind
   queue_setting s;
   s.cluster = c;
   s.policy.backfill = kind;
-  s.policy.interval = s.policy.backfill_interval = seconds{};
+  s.policy.interval = s.policy.backfill_interval = s.policy.backfill_resolution = seconds{};
   return s;
 }
 
