@@ -70,6 +70,9 @@ class by_hand {
     const std::unique_ptr<sg4::Engine> engine = start_engine();
     hosts_ = network::build(*engine, {{"nvl", "g", {}, {}, {}}, fabric_});
     outside_ = hosts_.fabric[outside];
+    for (const auto* hosts : {&hosts_.fabric, &hosts_.beyond})
+      for (sg4::Host* host : *hosts)
+        if (host) start_receiver(host);
     ends_.assign(crews_.size(), 0);
     begin_ = sg4::Engine::get_clock();  // goes on from the engines that the process had before
     for (std::size_t c = 0; c < crews_.size(); ++c)
@@ -99,6 +102,17 @@ class by_hand {
     int argc = static_cast<int>(argv.size());
     argv.push_back(nullptr);
     return std::make_unique<sg4::Engine>(&argc, argv.data());
+  }
+
+  static sg4::Mailbox* box_of(const sg4::Host* host) { return sg4::Mailbox::by_name(host->get_name()); }
+
+  /// With a receiver that always waits, messages flow at once.
+  static void start_receiver(sg4::Host* host) {
+    const auto receiver = engine::compat::add_actor(host, "receiver", [box = box_of(host)] {
+      box->set_receiver(sg4::Actor::self());
+      for (;;) box->get<char>();
+    });
+    receiver->daemonize();
   }
 
   /// Events of a job: all GPUs of a class arrive, because their collectives make them wait for each other.
@@ -165,11 +179,13 @@ class by_hand {
     const double left = end - sg4::Engine::get_clock();
     if (left < 1e-9) return;
     std::vector<sg4::CommPtr> flows;
+    // Not Comm::sendto, which ignores the rate in SimGrid 3.32, so that a flow alone is faster than its operation.
     const auto flow = [&](sg4::Host* from, sg4::Host* to, double amount) {
       if (amount < 1) return;
-      flows.push_back(sg4::Comm::sendto_init());
-      flows.back()->set_rate(std::floor(amount) / left)->set_payload_size(static_cast<std::uint64_t>(amount));
-      flows.back()->set_source(from)->set_destination(to);  // starts it
+      if (sg4::this_actor::get_host() != from) sg4::this_actor::set_host(from);
+      flows.push_back(box_of(to)->put_init(&payload_, static_cast<std::uint64_t>(amount)));
+      flows.back()->set_rate(std::floor(amount) / left);
+      flows.back()->start();
     };
     const auto& own = nics_[s.crew];
     const auto& others = s.peer == no_peer ? own : nics_[peer_crew(s)];
@@ -202,6 +218,7 @@ class by_hand {
   std::vector<crew> crews_;
   std::vector<std::vector<std::size_t>> nics_;  ///< port by crew and GPU
   std::map<const plan*, std::vector<event>> events_;
+  char payload_ = 0;
   double begin_ = 0;
   std::vector<double> ends_;  ///< by crew
 };
@@ -283,8 +300,7 @@ TEST_CASE("A step on an oversubscribed fabric takes as long by hand") {
     for (operation_template& t : p.templates)
       for (network_demand& d : t.network) d.traffic.nvlink = {};  // by hand there are only NICs
     const double here = simulate(p, s.platform, {fidelity::flow}).makespan.base();
-    // At 4 and 8 to 1 the step by hand is 3 and 4.5 % shorter.
-    CHECK(here == Approx(step_by_hand(s, p)).epsilon(std::string_view(ratio) == "2" ? 0.01 : 0.05));
+    CHECK(here == Approx(step_by_hand(s, p)).epsilon(0.001));
   }
 }
 
