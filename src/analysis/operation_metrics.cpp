@@ -211,9 +211,9 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
     {{.name = "energy_at_meter_J",
       .unit = metric_unit::joule,
       .direction = better::smaller,
-      .meaning =
-          "Energy of all racks at the site's meter until the job or the run ends: steps, redone ones included, at "
-          "the power of a step; all other GPU-time idle.",
+      .meaning = "Energy of all racks at the site's meter until the job or the run ends: work, also redone, at "
+                 "the power of "
+                 "a step or service; all other GPU-time idle.",
       .null_when = "the facility states no PUE",
       .needs = metric_needs::facility},
      [](const record& o) -> metric_value {
@@ -255,7 +255,7 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
       .null_when = "the facility states no money, or no step was kept",
       .needs = metric_needs::facility},
      [](const record& o) -> metric_value {
-       const double tokens = o.training->tokens;
+       const double tokens = o.training ? o.training->tokens : 0;
        return o.site->bill && tokens > 0 ? metric_value(o.site->bill->base() / tokens * 1e6) : metric_value();
      }},
 };

@@ -7,6 +7,7 @@
 #include "nvlsim/analysis/cluster_metrics.hpp"
 #include "nvlsim/output/rows.hpp"
 #include "nvlsim/run/run.hpp"
+#include "run/facility_run.hpp"
 #include "run/operation_setup.hpp"
 #include "run/queue_run.hpp"
 
@@ -54,8 +55,16 @@ double weights_of(const result& replica) {
   return 0;
 }
 
-void add_member(cluster_setup& out, const scenario& s, const operation_case& c, const cluster_job& j,
+/// A cluster, and what a GPU of each of its members draws while it works, with its share of the racks.
+struct priced_cluster {
+  cluster_setup setup;
+  std::vector<watts> drawn;
+};
+
+void add_member(priced_cluster& to, const scenario& s, const operation_case& c, const cluster_job& j,
                 result& about) {
+  cluster_setup& out = to.setup;
+  watts drawn;
   cluster_member m{j.name, j.queue, !trains(j), j.start, {}};
   const auto refuse = [&](const result& r) {
     for (const std::string& reason : r.reasons) about.reasons.push_back(j.name + ": " + reason);
@@ -64,10 +73,12 @@ void add_member(cluster_setup& out, const scenario& s, const operation_case& c, 
     const result replica = run_scenario(*j.alone, {.explained = false, .simulate = false}).outcome;
     if (replica.status == run_status::infeasible || replica.status == run_status::error) return refuse(replica);
     m.life = service_of(s, *c.cluster, j, weights_of(replica));
+    drawn = drawn_at(s.platform, watts::from_base(*replica.metrics.find("power_W_per_gpu")->number()));
   } else {
     const step_price step = price_step(j, {});
     if (step.outcome.status != run_status::ok) return refuse(step.outcome);
     m.life = setup_of(s, *c.cluster, j, step.time);
+    drawn = drawn_while_training(step.outcome);
     for (const std::string& n : step.outcome.notes) about.notes.push_back(j.name + ": " + n);
   }
   for (const std::string& p : setup_problems(m.life, c.cluster->seeds)) about.reasons.push_back(j.name + ": " + p);
@@ -75,6 +86,43 @@ void add_member(cluster_setup& out, const scenario& s, const operation_case& c, 
     about.reasons.push_back(
         fmt::format("{}: needs {} trays; the cluster has {}", j.name, m.life.asked.slots, out.shape.trays()));
   out.members.push_back(std::move(m));
+  to.drawn.push_back(drawn);
+}
+
+/// Jobs in the queue are not simulated; their GPUs draw as those that train do, or all they may.
+watts drawn_by_batch(const scenario& s, const priced_cluster& c) {
+  watts sum;
+  double gpus = 0;
+  for (std::size_t m = 0; m < c.drawn.size(); ++m) {
+    if (c.setup.members[m].service) continue;
+    const auto n = static_cast<double>(c.setup.members[m].life.asked.slots * c.setup.shape.gpus_per_tray);
+    sum += c.drawn[m] * n;
+    gpus += n;
+  }
+  return gpus > 0 ? sum / gpus : drawn_at(s.platform, s.platform.gpu.cap());
+}
+
+/// The site over the run, mean over the seeds.
+site_figures site_of_cluster(result& out, const scenario& s, const priced_cluster& c, const cluster_study& study) {
+  const double all = static_cast<double>(study.setup.shape.gpus()) * study.setup.queue.duration.base() *
+                     static_cast<double>(study.runs.size());
+  std::vector<drawn_share> work;
+  for (std::size_t m = 0; m < c.drawn.size(); ++m) {
+    double busy = 0;
+    for (const cluster_seed& r : study.runs)
+      for (const gpu_use u : {gpu_use::useful, gpu_use::redone})
+        busy += r.members[m].gpu_seconds[static_cast<std::size_t>(u)];
+    work.push_back({c.drawn[m], busy / all});
+  }
+  double batch = 0;
+  for (const cluster_seed& r : study.runs) batch += r.queue.time.useful + r.queue.time.redone;
+  if (batch > 0) {
+    work.push_back({drawn_by_batch(s, c), batch / all});
+    out.notes.push_back(
+        fmt::format("GPUs of batch jobs are taken to draw {:.4g} W each with their share of the racks",
+                    work.back().each.base()));
+  }
+  return site_of_shares(out, s, work, study.setup.queue.duration);
 }
 
 cluster_seed numbers_of(const cluster_setup& c, const cluster_outcome& o) {
@@ -120,9 +168,11 @@ bool is_lone(const operation_case& c) {
          !(c.jobs.front().start > seconds{});
 }
 
-cluster_setup shared_cluster_of(const scenario& s, const operation_case& c, std::uint64_t seed, result& about) {
+static priced_cluster price_cluster(const scenario& s, const operation_case& c, std::uint64_t seed,
+                                    result& about) {
   const operation_workload& o = *c.cluster;
-  cluster_setup out;
+  priced_cluster priced;
+  cluster_setup& out = priced.setup;
   out.shape = {s.platform.racks, s.platform.rack.vms, s.platform.vm.gpus, o.training->racks_per_row};
   out.failures = scaled(o.training->failures, out.shape);
   out.maintenance = o.training->maintenance;
@@ -134,15 +184,20 @@ cluster_setup shared_cluster_of(const scenario& s, const operation_case& c, std:
     out.queue.placement = o.queue->placement;
     if (o.queue->jobs || o.queue->generator) out.batch = queued_jobs(*o.queue, seed);
   }
-  for (const cluster_job& j : c.jobs) add_member(out, s, c, j, about);
-  return out;
+  for (const cluster_job& j : c.jobs) add_member(priced, s, c, j, about);
+  return priced;
+}
+
+cluster_setup shared_cluster_of(const scenario& s, const operation_case& c, std::uint64_t seed, result& about) {
+  return price_cluster(s, c, seed, about).setup;
 }
 
 void run_shared_cluster(run_record& out, const scenario& s, const operation_case& c, operation_metrics& m) {
   result& r = out.outcome;
   cluster_study study;
-  study.setup = shared_cluster_of(s, c, s.simulation.seed, r);
+  const priced_cluster priced = price_cluster(s, c, s.simulation.seed, r);
   if (!r.reasons.empty()) return;
+  study.setup = priced.setup;
   if (s.platform.price.per_gpu) study.price = s.platform.price.per_gpu->read();
   for (const cluster_job& j : c.jobs) {
     double tokens = 0;
@@ -164,6 +219,7 @@ void run_shared_cluster(run_record& out, const scenario& s, const operation_case
   }
   m.training = tally_of(study);
   m.availability = availability_of(study);
+  if (s.facility) m.site = site_of_cluster(r, s, priced, study);
   add_cluster_sections(r, study);
   add_queue_sections(r, queued);
   m.queue = std::move(queued);

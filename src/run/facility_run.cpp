@@ -156,25 +156,42 @@ step_power power_of_step(const scenario& s, const training_workload& w, const ru
   return out;
 }
 
-// GPUs outside steps are idle: those of the stopped job, spare ones and those in repair.
-site_figures site_of_months(result& out, const scenario& s, const training_tally& job, const result& step) {
-  const platform& p = s.platform;
-  facility_spec f = *s.facility;
+watts drawn_while_training(const result& step) {
   const auto number = [&step](const char* name) { return step.metrics.find(name)->number(); };
   const double burnt = number("burnt_energy_fraction") ? *number("burnt_energy_fraction") : 0;
-  const watts working = watts::from_base(*number("energy_per_step_J") * (1 + burnt) / *number("step_time_s") /
-                                         static_cast<double>(*step.metrics.find("gpus")->integer()));
-  const double in_rack = p.gpus_per_rack(), busy = job.goodput + job.redone;
-  const watts idle = rack_draw(p, p.gpu.idle_power * in_rack) / in_rack;
-  const seconds wall = seconds::from_base(job.wall);
-  const joules racks = (working * busy + idle * (1 - busy)) * static_cast<double>(p.gpus()) * wall;
+  return watts::from_base(*number("energy_per_step_J") * (1 + burnt) / *number("step_time_s") /
+                          static_cast<double>(*step.metrics.find("gpus")->integer()));
+}
+
+watts drawn_at(const platform& p, watts gpu) {
+  const double in_rack = p.gpus_per_rack();
+  return rack_draw(p, gpu * in_rack) / in_rack;
+}
+
+// GPUs outside work are idle: those of a stopped job, spare ones and those in repair.
+site_figures site_of_shares(result& out, const scenario& s, const std::vector<drawn_share>& work, seconds wall) {
+  const platform& p = s.platform;
+  facility_spec f = *s.facility;
+  const double gpus = static_cast<double>(p.gpus());
+  double idle = 1;
+  watts mean;
+  for (const drawn_share& w : work) mean += w.each * w.share, idle -= w.share;
+  mean += drawn_at(p, p.gpu.idle_power) * std::max(0.0, idle);
+  const joules racks = mean * gpus * wall;
   if (f.money) f.money->goodput = 1.0;  // the run has it
-  value section = step.energy.find("facility") ? *step.energy.find("facility") : value{value::object{}};
+  value section = out.energy.find("facility") ? *out.energy.find("facility") : value{value::object{}};
   section.set("mean_rack_W", (racks / wall).base() / p.racks);
-  if (job.stops > 0) section.set("between_stops_s", job.wall / job.stops);
   out.energy.set("facility", std::move(section));
   if (f.money) out.cost.set("facility", money_value(*f.money, p.gpus()));
-  return figures_of(f, {racks, static_cast<double>(p.gpus()), wall}, {});
+  return figures_of(f, {racks, gpus, wall}, {});
+}
+
+site_figures site_of_months(result& out, const scenario& s, const training_tally& job, const result& step) {
+  value section = step.energy.find("facility") ? *step.energy.find("facility") : value{value::object{}};
+  if (job.stops > 0) section.set("between_stops_s", job.wall / job.stops);
+  out.energy.set("facility", std::move(section));
+  return site_of_shares(out, s, {{drawn_while_training(step), job.goodput + job.redone}},
+                        seconds::from_base(job.wall));
 }
 
 void add_facility(run_record& out, const scenario& s, const limited_scenario& limits, const step_power* power) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "nvlsim/analysis/operation_metrics.hpp"
 #include "nvlsim/analysis/result.hpp"
@@ -32,6 +33,20 @@ step_power power_of_step(const scenario& s, const training_workload& w, const ru
 
 /// Adds what the facility's section of a result lists, notes on limits, and the waves.
 void add_facility(run_record& out, const scenario& s, const limited_scenario& limits, const step_power* power);
+
+/// What a GPU draws in a step that ran, and what one draws at `gpu`, each with its share of the racks at their
+/// supplies.
+watts drawn_while_training(const result& step);
+watts drawn_at(const platform& p, watts gpu);
+
+/// GPUs that draw so much, as a share of the GPU-time of all.
+struct drawn_share {
+  watts each;
+  double share = 0;
+};
+/// The site of a cluster over a time in which its GPUs worked so; the others were idle. Adds to the result's
+/// section.
+site_figures site_of_shares(result& out, const scenario& s, const std::vector<drawn_share>& work, seconds wall);
 
 /// The site of a cluster over the months of a job, from a step of it. Adds the step's section, and how often the
 /// job stops.

@@ -72,11 +72,6 @@ operation_case read_operation(config::reader& r, const config::document& doc, co
   w.done();
   out.cluster = std::make_shared<const operation_workload>(o);
   if (r.has("jobs")) out.jobs = read_cluster_jobs(r, doc, o, read_alone, problems);
-  const bool alone = out.jobs.size() == 1 && !o.queue && out.jobs.front().queue.empty() &&
-                     !(out.jobs.front().start > seconds{}) && out.jobs.front().alone &&
-                     std::holds_alternative<training_workload>(out.jobs.front().alone->workload);
-  if (!out.jobs.empty() && !alone)
-    r.belongs("facility", "an operation of one training job, of a queue without \"jobs\" or of a fleet");
   return out;
 }
 

@@ -50,7 +50,7 @@ struct operation_metrics {
   bool lone = false;                   ///< one job, which has the cluster
   std::optional<double> availability;  ///< of services that share the cluster with other jobs
   std::optional<fleet_figures> fleet;
-  std::optional<site_figures> site;  ///< of all GPUs of the cluster until the job ends; only with `training`
+  std::optional<site_figures> site;  ///< of all GPUs of the cluster until the job or the run ends
   std::optional<queue_study> queue;
 };
 

@@ -151,6 +151,31 @@ TEST_CASE("Months of a job cost all GPUs of the cluster and the energy of what t
   CHECK(metric_of(worse, "bill_per_million_tokens_usd") > metric_of(r, "bill_per_million_tokens_usd"));
 }
 
+TEST_CASE("A shared cluster draws what its jobs, services and idle GPUs draw") {
+  const auto months = [](const std::vector<override_option>& more = {}) {
+    std::vector<override_option> sets = {
+        {"/workload/seeds", "2"},
+        {"/facility",
+         R"({"pue": 1.2, "carbon": {"g_per_kWh": 100}, "money": {"way": "on_demand", "gpu_price": "10 USD/h"}})"}};
+    sets.insert(sets.end(), more.begin(), more.end());
+    return run_with("operation/gb300-14-racks-shared", sets);
+  };
+  const result r = months();
+  REQUIRE(r.status == run_status::ok);
+  CHECK(metric_of(r, "bill_usd") == Approx(1008.0 * 10 * 30 * 24));
+  const double kWh = metric_of(r, "energy_at_meter_J") / 3.6e6;
+  CHECK(metric_of(r, "carbon_g") == Approx(kWh * 100));
+  CHECK(kWh > 1.2 * 14 * 20 * 30 * 24);  // between idle and full racks
+  CHECK(kWh < 1.2 * 14 * 142 * 30 * 24);
+  CHECK(*r.energy.find("facility")->find("mean_rack_W")->number() * 14 * 30 * 24 * 1.2 / 1000 == Approx(kWh));
+  // More failures and fewer batch jobs leave more GPUs idle.
+  CHECK(metric_of(months({{"/workload/queue/jobs/jobs", "600"}}), "energy_at_meter_J") <
+        metric_of(r, "energy_at_meter_J"));
+  const result frail = months({{"/workload/failures/stops_per_1000_gpu_days", "20"}});
+  CHECK(metric_of(frail, "energy_at_meter_J") < metric_of(r, "energy_at_meter_J"));
+  CHECK(metric_of(frail, "bill_per_million_tokens_usd") > metric_of(r, "bill_per_million_tokens_usd"));
+}
+
 TEST_CASE("A day of services on shared racks") {
   const auto fleet = [](const std::vector<override_option>& sets = {}) {
     return run_with("operation/two-services-gb300-fleet", sets);

@@ -129,10 +129,5 @@ TEST_CASE("What jobs that share a cluster cannot have is refused") {
     CHECK(told.find(pointer) != std::string::npos);
 }
 
-TEST_CASE("A facility is worked out for one job") {
-  const std::string told = problems_of_shared({{"/facility", R"({"pue": 1.2})"}});
-  CHECK(told.find("/facility") != std::string::npos);
-}
-
 }  // namespace
 }  // namespace nvlsim
