@@ -126,7 +126,8 @@ std::vector<link_use> shared_uses(const plan& p, const logs& all, seconds makesp
         const port_log& one = all[static_cast<std::size_t>(c)][l];
         sum.carried += one.carried;
         sum.changes.insert(sum.changes.end(), one.changes.begin(), one.changes.end());
-        use.by_class.emplace_back(c, bytes::from_base(one.carried));
+        if (use.by_class.empty() || use.by_class.back().first != c) use.by_class.emplace_back(c, bytes{});
+        use.by_class.back().second += bytes::from_base(one.carried);
         for (const auto& [name, amount] : one.bytes_of) sum.bytes_of[name] += amount;
       }
       if (sum.carried <= 0) continue;

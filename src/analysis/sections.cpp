@@ -290,6 +290,14 @@ void add_collective_sections(result& r, const collective_workload& w, const coll
     r.notes.push_back("some parameters of this collective are derived from hardware figures, not measured");
 }
 
+/// Members of a server's times, such as `ttft_alone_s`.
+static void add_served_times(value& to, const char* suffix, const std::optional<served_times>& t) {
+  if (!t) return;
+  to.set(fmt::format("e2e{}_s", suffix), t->request.base());
+  to.set(fmt::format("ttft{}_s", suffix), t->first_token.base());
+  if (t->per_token) to.set(fmt::format("tpot{}_s", suffix), t->per_token->base());
+}
+
 void add_jobs_sections(result& r, const std::vector<shared_job>& jobs, seconds makespan) {
   shared_metrics m;
   m.makespan = makespan;
@@ -298,11 +306,14 @@ void add_jobs_sections(result& r, const std::vector<shared_job>& jobs, seconds m
     m.slowdowns.push_back(j.slowdown());
     m.gpus += j.gpus;
     value one{value::object{{"name", j.name}, {"kind", j.kind}, {"gpus", j.gpus}, {"start_s", j.start.base()}}};
+    if (j.repeat > 1) one.set("repeat", j.repeat);
     one.set("time_s", j.time.base());
     one.set("alone_s", j.alone.base());
     one.set("slowdown", j.slowdown());
     if (j.exposed) one.set("exposed_communication_s", j.exposed->base());
     if (j.exposed_alone) one.set("exposed_communication_alone_s", j.exposed_alone->base());
+    add_served_times(one, "", j.served);
+    add_served_times(one, "_alone", j.served_alone);
     one.set("reason", fmt::format("{} on {} GPUs, alone {:.6g} s, {:.4g} times that", j.kind, j.gpus,
                                   j.alone.base(), j.slowdown()));
     list.items()->push_back(std::move(one));

@@ -31,6 +31,11 @@ served_cases serve_by_actors(const std::vector<server_case>& cases, const platfo
   return engine().serve_by_actors(cases, hardware, options);
 }
 
+joint_outcome simulate_jointly(const plan& p, const std::vector<placed_servers>& servers,
+                               const platform& hardware) {
+  return engine().simulate_jointly(p, servers, hardware);
+}
+
 loop_record play_by_actors(const loop_settings& s, const loop_prices& p, const platform& hardware) {
   return engine().play_by_actors(s, p, hardware);
 }

@@ -63,6 +63,7 @@ class flow_executor final : public executor {
         sg4::Host* const beyond = w == uplink_way && uplinks_ ? z.beyond[i] : nullptr;
         places_[w].push_back({w == nvlink_way ? z.nvlink[i] : beyond ? beyond : z.fabric[i], nullptr});
       }
+      if (w == uplink_way) add_others(z, used);
       for (std::size_t c = 0; c < classes_; ++c) {
         if (used.own[w][c]) receive_at(places_[w].at(c), w);
         if (used.outside[w][c]) receive_at(places_[w].at(classes_ + c), w);
@@ -84,6 +85,16 @@ class flow_executor final : public executor {
   }
 
  private:
+  /// Ports beyond the leaf that stand for several have the traffic of the others on the shared up-links alone.
+  void add_others(const network::zones& z, const receiving_ports& used) {
+    others_.resize(classes_);
+    for (std::size_t c = 0; c < classes_ && c < z.others.size(); ++c) {
+      if (!z.others[c]) continue;
+      others_[c] = {{z.others[c], nullptr}, z.other_ports[c]};
+      if (used.own[uplink_way][c]) receive_at(others_[c].at, uplink_way);
+    }
+  }
+
   /// Adds a permanent receiver, so that messages to the mailbox flow immediately.
   static void receive_at(place& p, std::size_t way) {
     const std::string name = fmt::format("{}.{}", p.host->get_name(), way);
@@ -185,9 +196,10 @@ class flow_executor final : public executor {
 
   /// Blocks until this share of the bytes has been sent. Without other traffic that is at `end`.
   void send(const network_traffic& t, double share, endpoints at, double end, bool entered) {
-    std::array<outgoing, 2 * ways> flows;
+    std::vector<outgoing> flows;
+    flows.reserve(2 * ways);
     std::array<port*, 2 * ways> users{};
-    std::size_t count = 0, user_count = 0;
+    std::size_t user_count = 0;
     const double left = end - session_.now();
     if (left < session_.resolution()) return;
     const auto use = [&](port& p) {
@@ -199,10 +211,9 @@ class flow_executor final : public executor {
     const auto flow = [&](const place& from, const place& to, double amount) {
       const double whole = std::floor(amount * share);  // SimGrid sends whole bytes; the rate compensates for it
       if (whole < 1) return;
-      if (count > 0) start(flows[count - 1]);
-      flows[count].from = from.host;
-      flows[count].comm = to.box->put_init(&payload_, static_cast<std::uint64_t>(whole));
-      flows[count++].comm->set_rate(whole / left);
+      if (!flows.empty()) start(flows.back());
+      flows.push_back({to.box->put_init(&payload_, static_cast<std::uint64_t>(whole)), from.host});
+      flows.back().comm->set_rate(whole / left);
     };
     const auto from = static_cast<std::size_t>(at.from);
     for (std::size_t w = 0; w < ways; ++w) {
@@ -218,17 +229,25 @@ class flow_executor final : public executor {
         use(ports[to]);
         if (port* const shared = shared_port(at.to); shared && w == uplink_way) use(*shared);
         flow(places[from], places[to], out);
+        for (int k = 0; w == uplink_way && k < std::min(others_[from].count, others_[to].count); ++k)
+          flow(others_[from].at, others_[to].at, out);
         continue;
       }
       // Both directions have the same rate, as in a ring, where a rank forwards what it receives.
       flow(places[from], places[from], std::min(out, in));
       if (out > in) flow(places[from], places[classes_ + from], out - in);
       if (in > out) flow(places[classes_ + from], places[from], in - out);
+      for (int k = 0; w == uplink_way && k < others_[from].count; ++k) {
+        const place& others = others_[from].at;
+        flow(others, others, std::min(out, in));
+        if (out > in) flow(others, places[classes_ + from], out - in);
+        if (in > out) flow(places[classes_ + from], others, in - out);
+      }
     }
-    if (count > 0) go_to(flows[count - 1].from);
-    for (std::size_t i = count; i-- > 0;) flows[i].comm->wait();  // starts the last, which saves a call
+    if (!flows.empty()) go_to(flows.back().from);
+    for (std::size_t i = flows.size(); i-- > 0;) flows[i].comm->wait();  // starts the last, which saves a call
     for (std::size_t i = 0; i < user_count; ++i) leave(*users[i]);
-    activities_ += static_cast<std::int64_t>(count);
+    activities_ += static_cast<std::int64_t>(flows.size());
   }
 
   const session& session_;
@@ -237,6 +256,12 @@ class flow_executor final : public executor {
   std::vector<std::int32_t> shared_of_;  ///< by class: index of the up-links that it shares in ports_[1]
   std::array<std::vector<port>, fabrics> ports_;
   std::array<std::vector<place>, ways> places_;
+  /// GPUs of a class under its shared up-links, beside the one that is simulated.
+  struct other_gpus {
+    place at;
+    int count = 0;
+  };
+  std::vector<other_gpus> others_;
   char payload_ = 0;
 };
 
@@ -262,10 +287,15 @@ std::size_t receiving_ports::count() const {
   return n;
 }
 
-receiving_ports receiving_ports_of(const plan& p, bool uplinks) {
+receiving_ports no_receivers(std::size_t classes) {
   receiving_ports used;
   for (auto* set : {&used.own, &used.outside})
-    for (std::vector<bool>& ports : *set) ports.assign(p.classes.size(), false);
+    for (std::vector<bool>& ports : *set) ports.assign(classes, false);
+  return used;
+}
+
+receiving_ports receiving_ports_of(const plan& p, bool uplinks) {
+  receiving_ports used = no_receivers(p.classes.size());
   for (std::size_t c = 0; c < p.classes.size(); ++c)
     for (const stream& s : p.classes[c].streams)
       for (const operation& o : s.operations)

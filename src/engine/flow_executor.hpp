@@ -21,6 +21,8 @@ struct receiving_ports {
 
   std::size_t count() const;
 };
+/// Of a number of classes that receive nothing yet.
+receiving_ports no_receivers(std::size_t classes);
 /// `uplinks`: whether traffic beyond a leaf shares up-links; if not, it goes the way of that under the leaf.
 receiving_ports receiving_ports_of(const plan& p, bool uplinks);
 

@@ -5,10 +5,12 @@
 #include <memory>
 #include <utility>
 
+#include "engine/actors.hpp"
 #include "engine/flow_executor.hpp"
 #include "engine/ports.hpp"
 #include "engine/session.hpp"
 #include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/plan/event_board.hpp"
 
 namespace nvlsim {
 namespace {
@@ -19,8 +21,8 @@ using engine::session;
 /// What all actors of a run share.
 struct stage {
   session& clock;
-  engine::executor* network;      ///< none: transfers take their own times
-  std::vector<sg4::Host*> hosts;  ///< by worker, over all servers
+  engine::executor* network;             ///< none: iterations and transfers take their own times
+  const std::vector<sg4::Host*>& hosts;  ///< by class, or by worker over all servers
   std::int64_t activities = 0;
   std::exception_ptr first_error = {};
 
@@ -32,7 +34,7 @@ struct stage {
 /// A worker's actor waits here for what to do next.
 struct desk {
   sg4::SemaphorePtr work = sg4::Semaphore::create(0);
-  double end_s = 0;
+  server::started now;
 };
 /// What a worker has yet to send or to fetch, one at a time.
 template <class Order>
@@ -56,13 +58,19 @@ class tray {
   std::deque<std::pair<double, Order>> waiting_;
 };
 
+/// The first host of a server's workers, and the date at which its own time begins.
+struct server_place {
+  std::size_t first_host = 0;
+  double start_s = 0;
+};
+
 /// The actors of one server. Each tells its events and then yields, so that all events of a date are known before
 /// the first of them is handled, in the same order as in `serve_by_queue`.
 class server_actors {
  public:
-  server_actors(const server_case& c, stage& on, std::size_t first_host)
-      : server_(c.list, c.settings, c.price), on_(on), first_(first_host), desks_(server_.workers()),
-        outboxes_(server_.workers()), inboxes_(server_.workers()),
+  server_actors(const server_case& c, stage& on, const server_place& at)
+      : server_(c.list, c.settings, c.price), on_(on), first_(at.first_host), start_(at.start_s),
+        desks_(server_.workers()), outboxes_(server_.workers()), inboxes_(server_.workers()),
         decoding_(static_cast<std::size_t>(c.settings.workers)), fetches_(!c.settings.tiers.empty()) {}
 
   void start() {
@@ -92,14 +100,23 @@ class server_actors {
     if (name != "requests") actor->daemonize();
   }
 
+  /// Blocks until the server's clock shows `date`.
+  void sleep_until(double date) { on_.sleep_until(start_ + date); }
+  double now() const { return on_.clock.now() - start_; }
+  /// Runs an operation from `begin` on, and returns its end.
+  double run(const operation_template& o, const engine::endpoints& at, double begin) {
+    return on_.network->run(o, at, start_ + begin) - start_;
+  }
+
   void bring_requests() {
+    sleep_until(0);
     server_.open();
     obey(0);
     while (!idle()) {
       const double next = server_.next_arrival();
       if (next == std::numeric_limits<double>::infinity()) {
         changed_->acquire();
-      } else if (const double left = next - on_.clock.now(); left >= on_.clock.resolution()) {
+      } else if (const double left = next - now(); left >= on_.clock.resolution()) {
         ++on_.activities;
         if (!changed_->acquire_timeout(left)) continue;  // woken before the date
         happened({next, server_event::kind::arrival, 0});
@@ -114,8 +131,10 @@ class server_actors {
   void work(std::size_t i) {
     for (;;) {
       desks_[i].work->acquire();
-      const double end = desks_[i].end_s;
-      on_.sleep_until(end);
+      const server::started it = std::move(desks_[i].now);
+      double end = it.end_s;
+      if (on_.network && it.operation) end = run(*it.operation, {host_of(i), no_peer}, it.begin_s);
+      else sleep_until(end);
       happened({end, server_event::kind::end, static_cast<std::int32_t>(i)});
     }
   }
@@ -126,10 +145,10 @@ class server_actors {
       const auto [ready, cache] = outboxes_[i].next();
       const double begin = std::max(free, ready);
       if (on_.network && cache.transfer.operation) {
-        free = on_.network->run(*cache.transfer.operation, place(cache), begin);
+        free = run(*cache.transfer.operation, {host_of(cache.from), host_of(cache.to)}, begin);
       } else {
         free = begin + cache.transfer.seconds;
-        on_.sleep_until(free);
+        sleep_until(free);
       }
       happened({free, server_event::kind::delivery, cache.request});
     }
@@ -139,14 +158,12 @@ class server_actors {
     for (;;) {
       const auto [ready, wanted] = inboxes_[i].next();
       free = std::max(free, ready) + wanted.seconds;
-      on_.sleep_until(free);
+      sleep_until(free);
       happened({free, server_event::kind::fetch, wanted.request});
     }
   }
 
-  engine::endpoints place(const server::sending& s) const {
-    return {static_cast<std::int32_t>(first_ + s.from), static_cast<std::int32_t>(first_ + s.to)};
-  }
+  std::int32_t host_of(std::size_t worker) const { return static_cast<std::int32_t>(first_ + worker); }
 
   void happened(const server_event& e) {
     due_.push_back(e);
@@ -164,10 +181,11 @@ class server_actors {
   void obey(double now) {
     server::orders orders;
     server_.take_orders(orders);
-    for (const server::started& i : orders.iterations) {
+    for (server::started& i : orders.iterations) {
       ++busy_;
-      desks_[i.worker].end_s = i.end_s;
-      desks_[i.worker].work->release();
+      desk& d = desks_[i.worker];
+      d.now = std::move(i);
+      d.work->release();
     }
     for (const server::sending& c : orders.caches) {
       ++busy_;
@@ -184,6 +202,7 @@ class server_actors {
   server server_;
   stage& on_;
   std::size_t first_;
+  double start_;
   std::vector<desk> desks_;
   std::vector<tray<server::sending>> outboxes_;  ///< caches, of prefill workers
   std::vector<tray<server::fetching>> inboxes_;  ///< blocks in tiers
@@ -199,51 +218,97 @@ std::size_t workers_of(const server_settings& s) {
   return static_cast<std::size_t>(s.workers + (s.prefill ? s.prefill->workers : 0));
 }
 
-/// Every decode worker can receive on both fabrics, and from beyond its leaf.
-engine::receiving_ports receivers_of(const std::vector<server_case>& cases) {
-  engine::receiving_ports out;
-  for (std::size_t f = 0; f < engine::ways; ++f)
-    for (const server_case& c : cases) {
-      const bool sends = c.settings.prefill.has_value();
-      for (std::size_t i = 0; i < workers_of(c.settings); ++i) {
-        out.own[f].push_back(sends && i < static_cast<std::size_t>(c.settings.workers));
-        out.outside[f].push_back(false);
-      }
-    }
+/// Actors of servers, without those of ports.
+std::size_t actors_of(const std::vector<server_case>& cases) {
+  std::size_t out = 0;
+  for (const server_case& c : cases)
+    out += 1 + workers_of(c.settings) * (c.settings.tiers.empty() ? 1 : 2) +
+           static_cast<std::size_t>(c.settings.prefill ? c.settings.prefill->workers : 0);
   return out;
 }
+
+std::size_t workers_of(const std::vector<server_case>& cases) {
+  std::size_t out = 0;
+  for (const server_case& c : cases) out += workers_of(c.settings);
+  return out;
+}
+
+/// Every worker can receive on both fabrics, from its peers and from outside of what is simulated.
+void add_receivers(engine::receiving_ports& used, std::size_t first, std::size_t workers, bool uplinks) {
+  for (std::size_t way = 0; way < (uplinks ? engine::ways : engine::ways - 1); ++way)
+    for (std::size_t i = first; i < first + workers; ++i) used.own[way][i] = used.outside[way][i] = true;
+  used.any_outside = used.any_outside || workers > 0;
+}
+
+/// The servers of a run.
+class server_set {
+ public:
+  /// Starts the actors of servers whose workers follow each other from `at` on.
+  void start(const std::vector<server_case>& cases, stage& on, server_place at) {
+    for (const server_case& c : cases) {
+      servers_.push_back(std::make_unique<server_actors>(c, on, at));
+      servers_.back()->start();
+      at.first_host += workers_of(c.settings);
+    }
+  }
+  /// What the next servers did, in the order in which they were started.
+  std::vector<serving_outcome> close(std::size_t count) {
+    std::vector<serving_outcome> out;
+    for (; count > 0; --count) out.push_back(std::move(*servers_[closed_++]).close());
+    return out;
+  }
+
+ private:
+  std::vector<std::unique_ptr<server_actors>> servers_;
+  std::size_t closed_ = 0;
+};
 
 }  // namespace
 
 served_cases serve_by_actors(const std::vector<server_case>& cases, const platform& hardware,
                              const simulation_options& options) {
-  std::size_t workers = 0, actors = 0;
-  for (const server_case& c : cases) {
-    workers += workers_of(c.settings);
-    actors += 1 + workers_of(c.settings) * (c.settings.tiers.empty() ? 1 : 2) +
-              static_cast<std::size_t>(c.settings.prefill ? c.settings.prefill->workers : 0);
-  }
+  const std::size_t workers = workers_of(cases);
   const bool shared = options.network != fidelity::closed;
-  const engine::receiving_ports used = shared ? receivers_of(cases) : engine::receiving_ports{};
-  session clock;
-  clock.expect_actors(actors + used.count());
   const std::vector<shared_uplink> uplinks =
       shared ? engine::uplink_shares(hardware, workers) : std::vector<shared_uplink>{};
-  const network::zones zones = engine::build_ports(clock, hardware, workers, shared, uplinks);
+  engine::receiving_ports used = engine::no_receivers(shared ? workers : 0);
+  if (shared) add_receivers(used, 0, workers, !uplinks.empty());
+  session clock;
+  clock.expect_actors(actors_of(cases) + used.count());
+  const network::zones zones =
+      engine::build_ports(clock, hardware, workers * (used.any_outside ? 2 : 1), shared, uplinks);
   const auto network = shared ? engine::make_flow_executor(clock, zones, used, uplinks) : nullptr;
   stage on{clock, network.get(), zones.nvlink};
-  std::vector<std::unique_ptr<server_actors>> servers;
-  std::size_t first = 0;
-  for (const server_case& c : cases) {
-    servers.push_back(std::make_unique<server_actors>(c, on, first));
-    servers.back()->start();
-    first += workers_of(c.settings);
-  }
+  server_set servers;
+  servers.start(cases, on, {});
   clock.engine().run();
   if (on.first_error) std::rethrow_exception(on.first_error);
-  served_cases out;
-  for (const auto& s : servers) out.outcomes.push_back(std::move(*s).close());
-  out.activities = on.activities + (network ? network->activities() : 0);
+  return {servers.close(cases.size()), on.activities + (network ? network->activities() : 0)};
+}
+
+joint_outcome simulate_jointly(const plan& p, const std::vector<placed_servers>& servers,
+                               const platform& hardware) {
+  check_plan(p);
+  engine::receiving_ports used = engine::receiving_ports_of(p, !p.uplinks.empty());
+  std::size_t actors = busy_streams(p).size();
+  for (const placed_servers& s : servers) {
+    add_receivers(used, static_cast<std::size_t>(s.first_class), workers_of(*s.cases), !p.uplinks.empty());
+    actors += actors_of(*s.cases);
+  }
+  session clock;
+  clock.expect_actors(actors + used.count());
+  const network::zones zones =
+      engine::build_ports(clock, hardware, p.classes.size() * (used.any_outside ? 2 : 1), true, p.uplinks);
+  const auto network = engine::make_flow_executor(clock, zones, used, p.uplinks);
+  stage on{clock, network.get(), zones.nvlink};
+  server_set all;
+  for (const placed_servers& s : servers)
+    all.start(*s.cases, on, {static_cast<std::size_t>(s.first_class), s.start.base()});
+  joint_outcome out;
+  out.times = engine::run_actors(p, clock, *network, zones.nvlink);
+  if (on.first_error) std::rethrow_exception(on.first_error);
+  for (const placed_servers& s : servers) out.served.push_back({all.close(s.cases->size()), 0});
+  out.times.activities += on.activities;
   return out;
 }
 

@@ -5,6 +5,7 @@
 // Must follow s4u.hpp: on its own it does not compile with SimGrid 3.32.
 #include <simgrid/version.h>
 
+#include <map>
 #include <string>
 
 namespace nvlsim::network {
@@ -56,7 +57,7 @@ struct port_links {
 /// All routes of a star have the same latency, half of it on each side. SimGrid shares a link among routes in
 /// inverse proportion to their latencies, so unequal latencies would be unfair. For the same reason aggregates
 /// have none.
-std::vector<sg4::Host*> build_star(sg4::NetZone* root, const star& s, std::vector<sg4::Host*>* beyond) {
+std::vector<sg4::Host*> build_star(sg4::NetZone* root, const star& s, zones* out) {
   sg4::NetZone* zone = star_zone(root, s.name);
   const double half = s.latency.base() / 2;
   std::vector<sg4::Host*> hosts;
@@ -68,17 +69,26 @@ std::vector<sg4::Host*> build_star(sg4::NetZone* root, const star& s, std::vecto
                      {sg4::LinkInRoute(add_link(zone, name + ".down", p.down)->set_latency(half))}});
     add_routes(zone, hosts.back(), links.back().up, links.back().down);
   }
-  if (!beyond || s.aggregates.empty()) return hosts;
+  if (!out || s.aggregates.empty()) return hosts;
   std::vector<port_links> crossing(links.size());
+  out->others.assign(hosts.size(), nullptr);
+  out->other_ports.assign(hosts.size(), 0);
   for (const aggregate& a : s.aggregates) {
     sg4::Link* a_up = add_link(zone, a.name + ".up", a.up)->set_latency(0);
     sg4::Link* a_down = add_link(zone, a.name + ".down", a.down)->set_latency(0);
-    for (std::size_t i : a.ports) {
+    std::map<std::size_t, int> times;
+    for (std::size_t i : a.ports) ++times[i];
+    for (const auto& [i, count] : times) {
       if (crossing.at(i).up.empty()) crossing[i] = links[i];
       crossing[i].up.emplace_back(a_up);
       crossing[i].down.emplace_back(a_down);
+      if (count < 2) continue;
+      out->others[i] = add_host(zone, fmt::format("{}{}.others", s.host_prefix, s.ports[i].gpu));
+      out->other_ports[i] = count - 1;
+      add_routes(zone, out->others[i], {sg4::LinkInRoute(a_up)}, {sg4::LinkInRoute(a_down)});
     }
   }
+  std::vector<sg4::Host*>* const beyond = &out->beyond;
   beyond->assign(hosts.size(), nullptr);
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     if (crossing[i].up.empty()) continue;
@@ -94,7 +104,7 @@ zones build(sg4::Engine& engine, const topology& t) {
   sg4::NetZone* root = root_zone(engine);
   zones out;
   out.nvlink = build_star(root, t.nvlink, nullptr);
-  out.fabric = build_star(root, t.fabric, &out.beyond);
+  out.fabric = build_star(root, t.fabric, &out);
   root->seal();
   return out;
 }

@@ -17,6 +17,10 @@ struct zones {
   std::vector<simgrid::s4u::Host*> nvlink, fabric;
   /// The same ports of the fabric, for traffic that crosses their aggregates; null for ports without any.
   std::vector<simgrid::s4u::Host*> beyond;
+  /// Of ports that stand for several under an aggregate: a host on the aggregate alone, for the traffic of the
+  /// others, and how many those are; null and 0 for other ports.
+  std::vector<simgrid::s4u::Host*> others;
+  std::vector<int> other_ports;
 };
 
 /// Builds both fabrics as flat stars under the root zone, and seals the zone. Call once per engine, before it

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -49,6 +51,21 @@ std::vector<const leaf_content*> usual_leaves(const std::map<leaf_content, std::
   return out;
 }
 
+/// Each class as often as it has GPUs under the leaf, in lowest terms. Above `most` times, the nearest ratio.
+std::vector<std::int32_t> by_gpus(const std::vector<std::int32_t>& classes, const leaf_content& content) {
+  constexpr std::int64_t most = 8;  // each is a flow more
+  std::int64_t divisor = 0, largest = 0;
+  for (const std::int32_t c : classes) {
+    divisor = std::gcd(divisor, content.at(c));
+    largest = std::max(largest, content.at(c));
+  }
+  const double times = std::min(1.0 / static_cast<double>(divisor), most / static_cast<double>(largest));
+  std::vector<std::int32_t> out;
+  for (const std::int32_t c : classes)
+    out.insert(out.end(), std::max<std::size_t>(1, std::lround(times * static_cast<double>(content.at(c)))), c);
+  return out;
+}
+
 }  // namespace
 
 double busiest_leaf(const platform& p, const std::vector<std::int64_t>& gpus) {
@@ -81,8 +98,9 @@ std::vector<shared_uplink> uplinks_of(const platform& p, const std::vector<class
     std::set<std::int32_t> jobs;
     double gpus = 0;
     for (const std::int32_t c : members) jobs.insert(job_of(c)), gpus += static_cast<double>(content->at(c));
-    const double count = static_cast<double>(members.size());
-    if (jobs.size() > 1 && leaf / gpus < nic) joint[members] = leaf * (count / gpus);
+    if (jobs.size() < 2 || !(leaf / gpus < nic)) continue;
+    const std::vector<std::int32_t> counted = by_gpus(members, *content);
+    joint[counted] = leaf * (static_cast<double>(counted.size()) / gpus);
   }
   // What is alone under its leaf and has as much as its NIC needs none; the others meet there whatever they have.
   std::set<std::int32_t> meet;

@@ -11,11 +11,6 @@ seconds busy(const port_bytes& b, bandwidth capacity) {
   return max > bytes{} ? max / capacity : seconds{};
 }
 
-port_bytes scaled(const port_bytes& b, double factor) { return {b.out * factor, b.in * factor}; }
-network_traffic scaled(const network_traffic& t, double factor) {
-  return {scaled(t.nvlink, factor), scaled(t.nic, factor), scaled(t.uplink, factor)};
-}
-
 /// Exchanges of one operation: those that overlap with its computation, and those that it waits for.
 struct exchanges {
   priced_transfer hidden, waited;
@@ -24,9 +19,9 @@ struct exchanges {
 bool has_traffic(const operation_part& p) { return p.facts && p.facts->traffic != network_traffic{}; }
 
 /// Exchanges on NVLink only, and exchanges that use the NICs.
-std::array<exchanges, 2> exchanges_of(const operation_template& w) {
+std::array<exchanges, 2> exchanges_of(const std::vector<operation_part>& parts) {
   std::array<exchanges, 2> out;
-  for (const operation_part& p : w.parts) {
+  for (const operation_part& p : parts) {
     const seconds waited = p.duration * p.repeat;
     if (!has_traffic(p) || !(waited > seconds{})) continue;
     const double count = p.facts->times * p.repeat;
@@ -45,12 +40,12 @@ std::array<exchanges, 2> exchanges_of(const operation_template& w) {
 
 /// Number of bursts of exchanges in an operation. A layer has exchanges before and after its kernels. The number
 /// is limited, because more bursts take simulation time without changing the result much.
-int bursts_of(const operation_template& w) {
+int bursts_of(const std::vector<operation_part>& parts) {
   constexpr int each_layer = 2, max = 16;
   int layers = 1;
-  for (const operation_part& p : w.parts) {
+  for (const operation_part& p : parts) {
     int same = 0;
-    for (const operation_part& q : w.parts)
+    for (const operation_part& q : parts)
       if (has_traffic(p) && has_traffic(q) && q.name == p.name) same += q.repeat;
     layers = std::max(layers, same);
   }
@@ -58,6 +53,11 @@ int bursts_of(const operation_template& w) {
 }
 
 }  // namespace
+
+network_traffic scaled(const network_traffic& t, double factor) {
+  const auto way = [factor](const port_bytes& b) { return port_bytes{b.out * factor, b.in * factor}; };
+  return {way(t.nvlink), way(t.nic), way(t.uplink)};
+}
 
 priced_transfer operator+(const priced_transfer& a, const priced_transfer& b) {
   const auto sum = [](const port_bytes& x, const port_bytes& y) { return port_bytes{x.out + y.out, x.in + y.in}; };
@@ -88,14 +88,15 @@ network_demand demand_on(const platform& p, const priced_transfer& t) {
   return {scaled(t.traffic, carried), seconds{}, t.time};
 }
 
-std::vector<network_demand> demands_within(const platform& p, const operation_template& w) {
-  const std::array<exchanges, 2> all = exchanges_of(w);
+std::vector<network_demand> demands_within(const platform& p, const std::vector<operation_part>& parts,
+                                           seconds duration) {
+  const std::array<exchanges, 2> all = exchanges_of(parts);
   const seconds hidden = all[0].hidden.time + all[1].hidden.time, waited = all[0].waited.time + all[1].waited.time;
-  const seconds cover = std::max(seconds{}, w.duration - waited);
+  const seconds cover = std::max(seconds{}, duration - waited);
   const double squeezed = hidden > cover ? cover / hidden : 1;  // into the computation that can hide it
   std::vector<network_demand> out;
   if (!(waited > seconds{})) return out;
-  const int bursts = bursts_of(w);
+  const int bursts = bursts_of(parts);
   const double each = 1.0 / bursts;
   seconds at;
   const auto add = [&](const priced_transfer& t, double share, double of_time) {

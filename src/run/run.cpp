@@ -166,7 +166,10 @@ void add_idle_settings(result& r, const scenario& s, const inference_workload& w
 }
 
 serving_options options_for(const scenario& s, const run_options& o) {
-  serving_options out{.explained = o.explained, .traced = o.traced, .fold = s.simulation.fold};
+  serving_options out{.explained = o.explained,
+                      .traced = o.traced,
+                      .traffic = s.simulation.network != fidelity::closed,
+                      .fold = s.simulation.fold};
   if (o.simulate || s.simulation.network != fidelity::closed)
     out.play = [&s](const std::vector<server_case>& cases) {
       return serve_by_actors(cases, s.platform, {s.simulation.network});

@@ -106,21 +106,30 @@ shared_workload read_jobs(config::reader& r, const config::document& doc, const 
     for (const cluster_job& other : out.jobs)
       if (other.name == one.name) job.fail("name", fmt::format("two jobs are named \"{}\"", one.name));
     if (const auto start = job.find_quantity<seconds>("start")) one.start = *start;
-    one.alone = read_nested(job, doc, {one.name, fidelity::flow}, read_alone, problems);
+    // By itself a server may have nothing to share; how it runs here does not depend on its own fidelity.
+    const value* kind = doc.root.at_pointer(job.pointer() + "/workload/kind");
+    bool serves = kind && kind->string() && *kind->string() == "inference";
+    const fidelity own = serves ? fidelity::closed : fidelity::flow;
+    one.alone = read_nested(job, doc, {one.name, own}, read_alone, problems);
     if (!one.alone) {
       readable = false;
       continue;
     }
     const auto* c = std::get_if<collective_workload>(&one.alone->workload);
     const bool trains = std::holds_alternative<training_workload>(one.alone->workload);
-    const bool runs = trains || (c && !c->ideal);
+    serves = std::holds_alternative<inference_workload>(one.alone->workload);
+    const bool runs = trains || serves || (c && !c->ideal);
     if (c && c->ideal)
       job.fail("workload", "a collective with ideal parameters has a network of its own; use those of a stack");
     else if (!runs)
       job.fail(
           "workload",
-          "only training and collectives run beside other jobs; give caches of serving as background traffic");
+          "only training, inference and collectives run beside other jobs; give others as background traffic");
     if (runs) read_place(job, p, one, next_rack);
+    constexpr std::int64_t most_times = 10'000;
+    if (!serves) one.repeat = job.integer_or("repeat", 1, {1, most_times});
+    else if (job.has("repeat"))
+      job.fail("repeat", "has no effect on a server, whose load says how long it serves");
     readable = readable && runs;
     job.done();
     out.jobs.push_back(std::move(one));
@@ -140,6 +149,7 @@ value write_jobs(const shared_workload& w) {
     value one = write_workload(*j.alone);
     one.set("name", j.name);
     one.set("start", j.start.base());
+    one.set("repeat", j.repeat);
     value racks{value::array{}};
     for (const std::int64_t rack : j.racks) racks.items()->emplace_back(rack);
     one.set("racks", std::move(racks));

@@ -33,12 +33,14 @@ config::document document_of(const config::document& doc, const value& part, con
   }
   for (const auto& [key, v] : *part.members()) {
     if (!is_one_of(key, scenario_members)) continue;
-    root.set(key, v);
-    if (key != "placement" || !v.members()) continue;
+    if (key != "placement" || !v.members()) {
+      root.set(key, v);
+      continue;
+    }
     value place{value::object{}};
     for (const auto& [member, x] : *v.members())
       if (!is_one_of(member, place_members)) place.set(member, x);
-    root.set(key, place.members()->empty() ? value{} : std::move(place));
+    if (!place.members()->empty()) root.set(key, std::move(place));
   }
   out.root = std::move(root);
   for (const auto& [at, origin] : doc.origins)

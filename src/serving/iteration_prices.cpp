@@ -5,6 +5,7 @@
 #include <memory>
 #include <numeric>
 
+#include "nvlsim/plan/network_demand.hpp"
 #include "nvlsim/plan/part_facts.hpp"
 
 namespace nvlsim {
@@ -97,6 +98,7 @@ void iteration_prices::begin_run(const inference_workload& w) {
   if (costs_.run_under(w)) decode_times_.clear();
   kinds_.clear();
   uses_.clear();
+  exchanges_.clear();
 }
 
 /// Eight classes per doubling of decodes and of prompt tokens.
@@ -115,6 +117,20 @@ std::int32_t iteration_prices::kind_of(const iteration& it) {
   return at->second;
 }
 
+/// The parts of an iteration that have traffic, which what is cached does not change.
+const operation_template& iteration_prices::exchanges_of(const iteration& it) {
+  iteration key = it;
+  key.context = key.swapped_tokens = 0;
+  key.prompt_pairs = 0;
+  const auto [at, is_new] = exchanges_.try_emplace(key);
+  if (is_new) {
+    at->second = costs_.price(it, true);
+    std::erase_if(at->second.parts,
+                  [](const operation_part& p) { return !p.facts || p.facts->traffic == network_traffic{}; });
+  }
+  return at->second;
+}
+
 iteration_price iteration_prices::price(const iteration& it, std::int64_t workers) {
   const std::int32_t kind = kind_of(it);
   const double swap = it.swapped_tokens > 0 ? static_cast<double>(it.swapped_tokens) / swap_rate_ : 0;
@@ -126,7 +142,14 @@ iteration_price iteration_prices::price(const iteration& it, std::int64_t worker
   u.swapped += times * swap;
   u.count += times;
   u.seconds += times * time;
-  return {time, kind};
+  if (!traffic_) return {time, kind};
+  const operation_template& exchanges = exchanges_of(it);
+  if (exchanges.parts.empty()) return {time, kind};
+  auto o = std::make_shared<operation_template>();
+  o->name = exchanges.name;
+  o->duration = seconds::from_base(time);
+  o->network = demands_within(costs_.hardware(), exchanges.parts, o->duration);
+  return {time, kind, std::move(o)};
 }
 
 std::vector<iteration_use> iteration_prices::uses(bool explained) {
@@ -140,7 +163,9 @@ std::vector<iteration_use> iteration_prices::uses(bool explained) {
                  .prompts = mean(u.sum.prompts),
                  .finished_prompts = mean(u.sum.finished_prompts)};
     if (it.prompt_tokens > 0) it.prompts = std::max<std::int64_t>(1, it.prompts);
-    iteration_use one{costs_.price(it, explained), u.count, u.seconds};
+    iteration_use one{costs_.price(it, explained || traffic_), u.count, u.seconds};
+    if (traffic_)
+      one.operation.network = demands_within(costs_.hardware(), one.operation.parts, one.operation.duration);
     if (u.swapped > 0) {
       const seconds each = seconds::from_base(u.swapped / u.count);
       one.operation.parts.push_back({part_kind::memory_bound, "cache to and from CPU memory", each, 1,

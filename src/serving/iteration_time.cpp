@@ -243,6 +243,7 @@ time_and_energy iteration_costs::all_reduce(double rows, double width) const {
                     group,
                     name(collective::all_reduce),
                     library.algorithm};
+  t.traffic.uplink = beyond_leaf(t.traffic.nic, path_of(platform_, collective::all_reduce, group));
   if (domains > 1) return transferred(t, size * 2);
   if (const auto start = custom_all_reduce_time(profile, platform_, {}, workload_.tp)) {
     const auto full = custom_all_reduce_time(profile, platform_, size, workload_.tp);
@@ -293,10 +294,12 @@ time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) c
     // Between domains a token is sent once to each domain with one of its experts.
     const double sent = places_reached(domains, static_cast<double>(l.spec.moe.top_k));
     const auto size = bytes::from_base(tokens * sent * hidden * activation_bytes);
-    const collective_cost c =
-        collective_time(stack_.collectives, platform_,
-                        {collective::all_to_all, size, {.ranks = workload_.attention_dp, .domains = domains}});
-    return timed(precision::bf16, {.time = costs_.exchange_time + c.time * (1 + there), .work = {}, .moved = {}});
+    priced_transfer t = price_transfer(stack_.collectives, platform_, collective::all_to_all, size,
+                                       {.ranks = workload_.attention_dp, .domains = domains});
+    t.time = costs_.exchange_time + t.time * (1 + there);
+    t.latency = costs_.exchange_time + t.latency * (1 + there);
+    t.traffic = scaled(t.traffic, 1 + there);
+    return transferred(t, {});
   }
   // Worst case: all experts of a token are on different ranks. The busiest rank, which all wait for, receives more
   // than the mean of random routing.

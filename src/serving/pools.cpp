@@ -31,7 +31,7 @@ int inference_workload::gpus() const {
 
 // Each rank sends its part of the prompt's cache. Ranks with a latent cache all hold it whole and send a share
 // each.
-priced_transfer kv_transfer(const serving_case& c, double tokens) {
+priced_transfer kv_transfer(const serving_case& c, double tokens, std::int64_t distance) {
   const auto& [p, s, m, w] = c;
   const inference_workload from = prefill_workload(w);
   double size = 0;
@@ -43,7 +43,7 @@ priced_transfer kv_transfer(const serving_case& c, double tokens) {
   }
   const int domains = w.gpus() <= p.gpus_per_rack() ? 1 : 2;
   return price_transfer(s.collectives, p, collective::send_recv, bytes::from_base(size / from.pp),
-                        {.ranks = 2, .domains = domains});
+                        {.ranks = 2, .domains = domains, .stride = distance});
 }
 
 }  // namespace nvlsim

@@ -271,7 +271,7 @@ void server::begin_iteration(std::size_t i, double t) {
   if (stretches_ && begin_stretch(i, t)) return;
   worker& w = workers_[i];
   w.now = w.scheduler.step();
-  const iteration_price p = price_(i, w.now);
+  iteration_price p = price_(i, w.now);
   w.busy = true;
   w.kind = p.kind;
   w.begin = t;
@@ -296,7 +296,7 @@ void server::begin_iteration(std::size_t i, double t) {
     record(q).preemptions += 1;
     held_up_.emplace_back(q, std::max(w.last_decode, record(q).first_token_s));
   }
-  orders_.iterations.push_back({i, t, t + p.seconds});
+  orders_.iterations.push_back({i, t, t + p.seconds, std::move(p.operation)});
 }
 
 /// Token gaps of sequences that got a token: those that also decoded last time, those that joined since, and those

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <tuple>
 
 #include "nvlsim/plan/part_facts.hpp"
@@ -143,7 +144,7 @@ class load_setup {
     shared_runs* const shared = options_.shared;
     if (shared && (run_.same_as = shared->like(limits_, w))) return;
     std::optional<worker_prices> own;
-    worker_prices& prices = shared ? shared_prices(*shared) : own.emplace(case_, swap_rate());
+    worker_prices& prices = shared ? shared_prices(*shared) : own.emplace(case_, swap_rate(), options_.traffic);
     add_cases(prices);
     served_cases played = options_.play(cases_);
     for (std::size_t i = 0; i < cases_.size(); ++i) {
@@ -170,7 +171,7 @@ class load_setup {
 
   worker_prices& shared_prices(shared_runs& shared) const {
     if (shared.prices) shared.prices->begin_run(case_.workload);
-    return shared.prices ? *shared.prices : shared.prices.emplace(shared.of, swap_rate());
+    return shared.prices ? *shared.prices : shared.prices.emplace(shared.of, swap_rate(), options_.traffic);
   }
 
   /// Draws the requests: those of the fullest replica if each serves alone.
@@ -304,6 +305,17 @@ class load_setup {
             }};
   }
 
+  /// The first GPU of the rack of each worker on the fabric.
+  std::vector<std::int64_t> racks_of_workers() const {
+    const inference_workload& w = case_.workload;
+    const std::int64_t rack = case_.hardware.gpus_per_rack();
+    std::vector<std::int64_t> out;
+    for (const bool prefills : {false, true})
+      for (std::int64_t i = 0, n = workers_of(w, prefills); i < n; ++i)
+        out.push_back(worker_place(i, prefills, rack, w).first / rack * rack * options_.rack_spacing);
+    return out;
+  }
+
   /// All workers behind one router.
   void add_shared_case(worker_prices& prices) {
     const inference_workload& w = case_.workload;
@@ -319,8 +331,9 @@ class load_setup {
       hardware.push_back(prices.hardware_of(prefills, health.back()));
     }
     if (set.prefill)
-      set.prefill->transfer = [&prices, health](std::int64_t tokens, std::size_t from, std::size_t to) {
-        return prices.transfer(tokens, worse(health[from], health[to]));
+      set.prefill->transfer = [&prices, health, racks = racks_of_workers()](std::int64_t tokens, std::size_t from,
+                                                                            std::size_t to) {
+        return prices.transfer(tokens, worse(health[from], health[to]), std::abs(racks[from] - racks[to]));
       };
     cases_.push_back({list_, std::move(set),
                       [&prices, hardware](std::size_t worker, const iteration& it) {

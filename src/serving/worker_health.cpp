@@ -14,16 +14,36 @@ std::int64_t first_gpu(std::int64_t replica, std::int64_t each, std::int64_t rac
   return place / in_rack * rack + place % in_rack * each;
 }
 
+const rank_counts& ranks_of_pool(const inference_workload& w, bool prefills) {
+  return prefills ? static_cast<const rank_counts&>(*w.prefill_pool) : w;
+}
+
 }  // namespace
+
+std::int64_t workers_of(const inference_workload& w, bool prefills) {
+  if (prefills && !w.prefill_pool) return 0;
+  const rank_counts& pool = ranks_of_pool(w, prefills);
+  return std::int64_t{pool.replicas} * pool.pp;
+}
+
+gpu_span replica_of(std::int64_t worker, bool prefills, std::int64_t rack, const inference_workload& w) {
+  const rank_counts& pool = ranks_of_pool(w, prefills);
+  const std::int64_t base =
+      prefills ? first_gpu(w.replicas - 1, w.gpus_per_replica(), rack, 0) + w.gpus_per_replica() : 0;
+  return {first_gpu(worker / pool.pp, pool.gpus_per_replica(), rack, base), pool.gpus_per_replica()};
+}
+
+gpu_span worker_place(std::int64_t worker, bool prefills, std::int64_t rack, const inference_workload& w) {
+  const rank_counts& pool = ranks_of_pool(w, prefills);
+  const std::int64_t stage = std::int64_t{pool.tp} * pool.attention_dp;
+  return {replica_of(worker, prefills, rack, w).first + worker % pool.pp * stage, stage};
+}
 
 hardware_health health_of(std::int64_t worker, bool prefills, const platform& p, const inference_workload& w) {
   if (w.degraded.empty()) return {};
-  const rank_counts& pool = prefills ? static_cast<const rank_counts&>(*w.prefill_pool) : w;
   const std::int64_t rack = p.gpus_per_rack();
-  const std::int64_t base =
-      prefills ? first_gpu(w.replicas - 1, w.gpus_per_replica(), rack, 0) + w.gpus_per_replica() : 0;
-  const std::int64_t first = first_gpu(worker / pool.pp, pool.gpus_per_replica(), rack, base);
-  const std::int64_t last = first + pool.gpus_per_replica() - 1;
+  const gpu_span replica = replica_of(worker, prefills, rack, w);
+  const std::int64_t first = replica.first, last = replica.last();
   const auto meets = [](const std::vector<degradation::range>& ranges, std::int64_t a, std::int64_t b) {
     return std::any_of(ranges.begin(), ranges.end(), [&](const auto& r) { return r.first <= b && a <= r.last; });
   };

@@ -10,19 +10,21 @@
 namespace nvlsim {
 
 worker_prices::priced::priced(const serving_case& c, const inference_workload& w, const hardware_health& h,
-                              double swap_rate)
+                              const pricing_rules& rules)
     : machine(seen_with(h, c.hardware)), workload(w), costs(machine, c.software, c.net, workload),
-      prices(costs, swap_rate) {
+      prices(costs, rules.swap_rate, rules.traffic) {
   costs.slow_to(h.speed);
 }
 
-worker_prices::worker_prices(const serving_case& c, double swap_rate) : case_(c), swap_rate_(swap_rate) {}
+worker_prices::worker_prices(const serving_case& c, double swap_rate, bool traffic)
+    : case_(c), rules_{swap_rate, traffic} {}
 
 std::size_t worker_prices::hardware_of(bool prefills, const hardware_health& h) {
   const auto [at, is_new] = index_.try_emplace({prefills, h}, known_.size());
   if (is_new)
-    known_.push_back(prefills ? std::make_unique<priced>(case_, prefill_workload(case_.workload), h, 1)
-                              : std::make_unique<priced>(case_, decode_workload(case_.workload), h, swap_rate_));
+    known_.push_back(prefills ? std::make_unique<priced>(case_, prefill_workload(case_.workload), h,
+                                                         pricing_rules{1, rules_.traffic})
+                              : std::make_unique<priced>(case_, decode_workload(case_.workload), h, rules_));
   return at->second;
 }
 
@@ -38,12 +40,12 @@ limit_use worker_prices::prompt_tokens_use() const {
   return out;
 }
 
-cache_transfer worker_prices::transfer(std::int64_t tokens, const hardware_health& h) {
-  const auto [at, is_new] = transfers_.try_emplace({h, tokens});
+cache_transfer worker_prices::transfer(std::int64_t tokens, const hardware_health& h, std::int64_t distance) {
+  const auto [at, is_new] = transfers_.try_emplace({h, tokens, distance});
   if (is_new) {
     const platform machine = seen_with(h, case_.hardware);
     const priced_transfer t =
-        kv_transfer({machine, case_.software, case_.net, case_.workload}, static_cast<double>(tokens));
+        kv_transfer({machine, case_.software, case_.net, case_.workload}, static_cast<double>(tokens), distance);
     operation_part part{part_kind::kv_transfer, "kv transfer", t.time, 1,
                         std::make_shared<part_facts>(facts_of(machine, t))};
     at->second = {"kv transfer", {std::move(part)}, t.time, {}, {demand_on(machine, t)}};
@@ -53,7 +55,7 @@ cache_transfer worker_prices::transfer(std::int64_t tokens, const hardware_healt
 
 std::map<std::int64_t, operation_template> worker_prices::transfers() const {
   std::map<std::int64_t, operation_template> out;
-  for (const auto& [key, operation] : transfers_) out.try_emplace(key.second, operation);
+  for (const auto& [key, operation] : transfers_) out.try_emplace(std::get<1>(key), operation);
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -17,8 +18,9 @@ namespace nvlsim {
 
 class worker_prices {
  public:
-  /// `swap_rate`: cached tokens per second to or from CPU memory, of a decode worker.
-  worker_prices(const serving_case& c, double swap_rate);
+  /// `swap_rate`: cached tokens per second to or from CPU memory, of a decode worker. `traffic`: iterations have
+  /// their demands on the network.
+  worker_prices(const serving_case& c, double swap_rate, bool traffic);
 
   /// Index of the hardware of a worker.
   std::size_t hardware_of(bool prefills, const hardware_health& h);
@@ -37,27 +39,33 @@ class worker_prices {
   void begin_run(const inference_workload& w);
   /// What prompts asked of `max_num_tokens` in this run.
   limit_use prompt_tokens_use() const;
-  /// Transfer of the cache of a prompt between workers of this health.
-  cache_transfer transfer(std::int64_t tokens, const hardware_health& h);
+  /// Transfer of the cache of a prompt between workers of this health, that many GPUs apart.
+  cache_transfer transfer(std::int64_t tokens, const hardware_health& h, std::int64_t distance);
   /// Transfers on healthy hardware, by tokens.
   std::map<std::int64_t, operation_template> transfers() const;
   /// Uses of all hardware, one after the other, and the index of each hardware's first.
   std::pair<std::vector<iteration_use>, std::vector<std::int32_t>> uses(bool explained);
 
  private:
+  struct pricing_rules {
+    double swap_rate;
+    bool traffic;
+  };
   struct priced {
     platform machine;
     inference_workload workload;
     iteration_costs costs;
     iteration_prices prices;
-    priced(const serving_case& c, const inference_workload& w, const hardware_health& h, double swap_rate);
+    priced(const serving_case& c, const inference_workload& w, const hardware_health& h,
+           const pricing_rules& rules);
   };
 
   serving_case case_;
-  double swap_rate_;
+  pricing_rules rules_;
   std::map<std::pair<bool, hardware_health>, std::size_t> index_;
   std::vector<std::unique_ptr<priced>> known_;
-  std::map<std::pair<hardware_health, std::int64_t>, operation_template> transfers_;
+  std::map<std::tuple<hardware_health, std::int64_t, std::int64_t>, operation_template>
+      transfers_;  ///< by health, tokens and distance
 };
 
 /// What runs of one layout share.

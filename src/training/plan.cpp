@@ -25,7 +25,7 @@ class step_builder {
   plan take() {
     build();
     for (operation_template& t : plan_.templates)
-      if (t.network.empty()) t.network = demands_within(c_.machine, t);
+      if (t.network.empty()) t.network = demands_within(c_.machine, t.parts, t.duration);
     return std::move(plan_);
   }
   /// Equal for steps with the same structure.

@@ -31,7 +31,7 @@ priced_transfer data_collective(const training_context& c, collective kind, loca
     priced_transfer t = price_transfer(c.collectives, c.machine, collective::all_reduce,
                                        bytes::from_base(parameters / inside.ranks * element_bytes), g);
     t.time *= share, t.latency *= share;
-    for (port_bytes* port : {&t.traffic.nvlink, &t.traffic.nic}) port->out *= share, port->in *= share;
+    t.traffic = scaled(t.traffic, share);
     return t;
   };
   return all + across(p.dense, dense, data_parts_group(w.par, w.place, w.sharding_groups)) +

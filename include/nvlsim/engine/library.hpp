@@ -12,6 +12,7 @@ namespace nvlsim {
 struct engine_functions {
   decltype(&nvlsim::simulate) simulate;
   decltype(&nvlsim::serve_by_actors) serve_by_actors;
+  decltype(&nvlsim::simulate_jointly) simulate_jointly;
   decltype(&nvlsim::play_by_actors) play_by_actors;
   decltype(&nvlsim::run_operation_by_actors) run_operation_by_actors;
 };

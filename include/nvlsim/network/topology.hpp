@@ -22,7 +22,8 @@ struct port {
 struct aggregate {
   std::string name;
   bandwidth up, down;
-  std::vector<std::size_t> ports;  ///< indices into star::ports
+  /// Indices into star::ports. One that is listed k times stands for k ports that do the same.
+  std::vector<std::size_t> ports;
 };
 
 /// One fabric. Traffic between two ports is limited only by the capacities of the ports and, if it goes beyond

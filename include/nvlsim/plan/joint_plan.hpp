@@ -8,11 +8,17 @@
 
 namespace nvlsim {
 
-/// Adds the classes of `one`, which begin at `start`, under names with a prefix ("a: stage 0"). Returns the number
-/// of the first.
-std::int32_t add_plan(plan& all, const plan& one, const std::string& prefix, seconds start);
-/// The times of `one` in a timeline of `all`, to which it was added as class `first`. Times count from `start`.
-timeline times_of(const timeline& all, const plan& one, std::int32_t first, seconds start);
+/// When a plan begins, and how often it runs: the next time when all of its streams have done the last.
+struct repetition {
+  seconds start;
+  std::int64_t times = 1;
+};
+
+/// Adds the classes of `one` under names with a prefix ("a: stage 0"). Returns the number of the first.
+std::int32_t add_plan(plan& all, const plan& one, const std::string& prefix, const repetition& r);
+/// The last times of `one` in a timeline of `all`, to which it was added as class `first`. They count from when it
+/// began for the last time.
+timeline times_of(const timeline& all, const plan& one, std::int32_t first, const repetition& r);
 
 /// Traffic that asks for no more than its rate, through the ports of a class.
 struct steady_traffic {

@@ -9,6 +9,9 @@
 
 namespace nvlsim {
 
+/// As much traffic as `factor` times `t`.
+network_traffic scaled(const network_traffic& t, double factor);
+
 /// A transfer without other traffic: its time, the time without any bytes, and the traffic through the ports of
 /// its busiest rank. The other members are for explanations.
 struct priced_transfer {
@@ -30,9 +33,10 @@ priced_transfer price_transfer(const collective_profile& profile, const platform
 /// traffic, and the demand is what the ports can carry. [docs/network-fidelities.md#flow]
 network_demand demand_on(const platform& p, const priced_transfer& t);
 
-/// The network demands of the exchanges inside an operation, in bursts. Each burst first has the traffic that
-/// overlaps with computation, then the traffic that the operation waits for. Exchanges on the same ports count as
-/// one. [docs/network-fidelities.md#passes]
-std::vector<network_demand> demands_within(const platform& p, const operation_template& w);
+/// The network demands of the exchanges among the parts of an operation that takes `duration`, in bursts. Each
+/// burst first has the traffic that overlaps with computation, then the traffic that the operation waits for.
+/// Exchanges on the same ports count as one. [docs/network-fidelities.md#passes]
+std::vector<network_demand> demands_within(const platform& p, const std::vector<operation_part>& parts,
+                                           seconds duration);
 
 }  // namespace nvlsim

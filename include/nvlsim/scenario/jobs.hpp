@@ -23,6 +23,7 @@ struct cluster_job {
   /// Physical racks, in the order in which its placement fills them. Empty: its placement lists GPUs.
   std::vector<std::int64_t> racks;
   std::int64_t first_gpu = 0;  ///< in each rack
+  std::int64_t repeat = 1;     ///< times that its step or its collective runs, one after the other
   std::string queue;           ///< of an operation's job: whose rules it has; "": none
   std::int64_t replicas = 1;   ///< of an operation's service
 };

@@ -17,8 +17,10 @@ namespace nvlsim {
 /// lengths (eight per doubling). Records iterations by classes of similar ones, over all workers.
 class iteration_prices {
  public:
-  /// `swap_rate`: cached tokens per second to or from CPU memory.
-  iteration_prices(iteration_costs& costs, double swap_rate) : costs_(costs), swap_rate_(swap_rate) {}
+  /// `swap_rate`: cached tokens per second to or from CPU memory. `traffic`: prices and uses have the demands of
+  /// the iterations on the network.
+  iteration_prices(iteration_costs& costs, double swap_rate, bool traffic = false)
+      : costs_(costs), swap_rate_(swap_rate), traffic_(traffic) {}
 
   /// `workers`: number of equal workers that run the iteration.
   iteration_price price(const iteration& it, std::int64_t workers = 1);
@@ -41,11 +43,14 @@ class iteration_prices {
   double decode_time(std::int64_t decodes, std::int64_t context);
   double decode_time_at(std::int64_t decodes, std::size_t point);
   std::int32_t kind_of(const iteration& it);
+  const operation_template& exchanges_of(const iteration& it);
 
   iteration_costs& costs_;
   double swap_rate_;
-  std::vector<std::vector<double>> decode_times_;  ///< by decodes and grid point; 0: not computed yet
-  std::vector<std::uint16_t> bins_;                ///< by count
+  bool traffic_;
+  std::map<iteration, operation_template> exchanges_;  ///< by content without what was cached
+  std::vector<std::vector<double>> decode_times_;      ///< by decodes and grid point; 0: not computed yet
+  std::vector<std::uint16_t> bins_;                    ///< by count
   std::unordered_map<std::uint32_t, std::int32_t> kinds_;
   std::vector<use> uses_;
 };

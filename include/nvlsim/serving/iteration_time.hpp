@@ -55,6 +55,7 @@ class iteration_costs {
   /// What prompts asked of `max_num_tokens` since `run_under`.
   limit_use prompt_tokens_use() const;
 
+  const platform& hardware() const { return platform_; }
   /// Parts (host work first, then kernels in layer order), duration and mean power. `explained` adds facts to
   /// parts.
   operation_template price(const iteration& it, bool explained = false);

@@ -12,7 +12,8 @@ inference_workload prefill_workload(const inference_workload& w);
 inference_workload decode_workload(const inference_workload& w);
 
 /// KV cache transfer of a prompt of `tokens` tokens from a prefill to a decode worker, through the busiest port.
+/// `distance`: between their GPUs on the fabric; 0: they are under one leaf.
 /// [docs/models-and-assumptions.md#kv-transfer]
-priced_transfer kv_transfer(const serving_case& c, double tokens);
+priced_transfer kv_transfer(const serving_case& c, double tokens, std::int64_t distance = 0);
 
 }  // namespace nvlsim

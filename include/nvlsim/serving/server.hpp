@@ -76,6 +76,8 @@ class time_series {
 struct iteration_price {
   double seconds = 0;
   std::int32_t kind = 0;
+  /// Its traffic, for players that share the network. None if it has none, or if nobody asked for it.
+  std::shared_ptr<const operation_template> operation = {};
 };
 /// Prices an iteration of a worker. Prefill workers follow the others.
 using iteration_pricing = std::function<iteration_price(std::size_t worker, const iteration&)>;
@@ -186,6 +188,7 @@ class server {
   struct started {
     std::size_t worker;
     double begin_s, end_s;
+    std::shared_ptr<const operation_template> operation;  ///< as of `iteration_price`
   };
   /// A KV cache to send. Each worker sends one at a time, in order.
   struct sending {

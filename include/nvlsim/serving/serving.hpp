@@ -64,6 +64,8 @@ struct serving_options {
   std::optional<std::int64_t> kv_capacity_tokens = {};  ///< of a worker, in place of what the memory model gives
   bool explained = false;                               ///< keeps all iterations, and the facts of their parts
   bool traced = true;                                   ///< keeps what traces show
+  bool traffic = false;                                 ///< iterations have their traffic, for `play`
+  std::int64_t rack_spacing = 1;                        ///< racks from one of the server's to the next
   bool fold = true;                                     ///< simulates one of equal replicas that share nothing
   shared_runs* shared = nullptr;                        ///< of this layout
   server_player play = serve_by_queue;                  ///< none: only looks for reasons why it cannot run

@@ -120,6 +120,10 @@ TEST_CASE("Classes share the up-links that a plan names, each in its own directi
   CHECK(together[0] == exactly(8e9 / test::nic_rate));
   CHECK(together[1] == exactly(8e9 / test::nic_rate));
   CHECK(together[2] == exactly(4e9 / test::nic_rate));
+  // Three GPUs of a and one of b: each has a quarter, until b's are all through.
+  const std::vector<double> uneven = ends({{"a", one, {0}}, {"b", one, {1}}, {"both", one, {0, 0, 0, 1}}});
+  CHECK(uneven[0] == exactly(16e9 / test::nic_rate));
+  CHECK(uneven[1] == exactly(16e9 / test::nic_rate));
 }
 
 TEST_CASE("An exchange inside an operation flows once another class comes to its up-links") {

@@ -80,6 +80,23 @@ std::string every_second(int first, int count) {
   return out;
 }
 
+/// Llama 3 8B served on servers of eight GPUs: prompts on the first `prefill` GPUs, tokens on the next. All
+/// requests come at once, so that no answer decides when others come.
+std::string pools(const std::string& name, int prefill, int decode, const std::string& racks,
+                  const std::string& requests = "64") {
+  return R"({"name": ")" + name +
+         R"(", "stack": "vllm-0.12", "model": "llama3-8b", "workload": {"kind": "inference",
+    "engine": {"weights": "bf16", "kv_cache": "bf16"}, "load": {"kind": "closed_loop", "requests": )" +
+         requests + R"(, "concurrency": 64, "input": {"mean": 7000, "spread": 0.1}, "output": {"mean": 16}},
+    "layout": {"prefill": {"workers": )" +
+         std::to_string(prefill) + R"(}, "decode": {"workers": )" + std::to_string(decode) +
+         R"(}}}, "placement": {"racks": ")" + racks + "\"}}";
+}
+
+double member(const shared_result& r, std::size_t job, const char* name) {
+  return *r.run.outcome.breakdown.find("jobs")->items()->at(job).find(name)->number();
+}
+
 TEST_CASE("Jobs on a non-blocking fabric do not slow each other") {
   const shared_result r = run(
       on_fabric(1, all_reduce("a", 256, every_second(0, 32)) + "," + all_reduce("b", 256, every_second(1, 32))));
@@ -219,6 +236,65 @@ TEST_CASE("A job alone in the list runs as it does as a scenario of its own") {
   const run_record shared = run_scenario(load_scenario(t.file, {}, folders_under(root)));
   CHECK(*shared.outcome.metrics.find("makespan_s")->number() ==
         Approx(*run_scenario(s).outcome.metrics.find("step_time_s")->number()).epsilon(1e-9));
+}
+
+TEST_CASE("A server alone in the list serves as it does as a scenario of its own") {
+  const std::string serving = R"("stack": "vllm-0.12", "model": "llama3.3-70b", "workload": {"kind": "inference",
+    "engine": {"weights": "fp8", "kv_cache": "fp8"}, "load": {"kind": "open_loop", "requests": 60,
+    "requests_per_s": 20, "warmup": 0, "tail": 0, "input": {"mean": 2000, "spread": 0.5}, "output": {"mean": 50, "spread": 0.5}},
+    "layout": {"tp": 8, "replicas": 2}})";
+  const shared_result shared = run(on_fabric(4, R"({"name": "chat", )" + serving + R"(, "start": "3 s"})"));
+  const temporary t(R"({"schema": "nvlsim.scenario/1", "platform": {"use": "hgx-b300", "racks": 2}, )" + serving +
+                    "}");
+  const run_record own = run_scenario(load_scenario(t.file, {}, folders_under(root)));
+  REQUIRE(own.outcome.reasons.empty());
+  for (const char* name : {"ttft_s", "tpot_s", "e2e_s"})
+    CHECK(member(shared, 0, name) ==
+          Approx(*own.outcome.metrics.find(name)->find("mean")->number()).epsilon(1e-6));
+  CHECK(shared.jobs[0].time == Approx(shared.jobs[0].alone).epsilon(1e-9));
+  CHECK(shared.run.times.makespan.base() == Approx(3 + shared.jobs[0].time).epsilon(1e-9));
+}
+
+TEST_CASE("Caches and a collective at the same up-links slow each other, the more the fewer there are") {
+  const std::string both = all_reduce("a", 256, every_second(0, 32), R"(, "repeat": 60)") + "," +
+                           pools("chat", 32, 32, "1,3,5,7,33,35,37,39");
+  double last = 0;
+  for (const double ratio : {1.0, 4.0, 16.0, 64.0}) {
+    INFO(ratio);
+    const shared_result r = run(on_fabric(ratio, both));
+    const double request = member(r, 1, "e2e_s");
+    CHECK(request >= member(r, 1, "e2e_alone_s") * (1 - 1e-9));
+    CHECK(r.jobs[0].slowdown() >= 1 - 1e-9);
+    CHECK(request >= last * (1 - 1e-9));
+    last = request;
+    if (ratio < 2) CHECK(member(r, 1, "slowdown") == Approx(1).epsilon(1e-6));
+    if (ratio > 8) CHECK(member(r, 1, "slowdown") > 1.01);
+  }
+}
+
+TEST_CASE("Equal servers that alternate under a leaf slow each other alike") {
+  const shared_result r = run(on_fabric(32, pools("a", 8, 8, "0,32") + "," + pools("b", 8, 8, "1,33")));
+  CHECK(member(r, 0, "e2e_s") == Approx(member(r, 1, "e2e_s")).epsilon(1e-6));
+  CHECK(member(r, 0, "slowdown") > 1.01);
+}
+
+TEST_CASE("A collective that runs many times takes as long each time") {
+  const shared_result r = run(on_fabric(4, all_reduce("a", 64, "0-7", R"(, "repeat": 5)")));
+  CHECK(r.jobs[0].time == Approx(r.jobs[0].alone).epsilon(1e-9));
+  CHECK(r.run.times.makespan.base() == Approx(5 * r.jobs[0].alone).epsilon(1e-9));
+}
+
+TEST_CASE("A server's placement has only its racks, and it serves once") {
+  const std::vector<std::string> found = problems_of(on_fabric(
+      1,
+      R"({"stack": "vllm-0.12", "model": "llama3-8b", "repeat": 2, "placement": {"racks": "0-63", "policy": "rails"},
+    "workload": {"kind": "inference", "load": {"kind": "offline", "requests": 4, "input": {"mean": 100},
+    "output": {"mean": 10}}}})"));
+  const auto has = [&](const std::string& text) {
+    return std::any_of(found.begin(), found.end(), [&](const std::string& p) { return p.find(text) != p.npos; });
+  };
+  for (const std::string& p : found) UNSCOPED_INFO(p);
+  CHECK((has("/jobs/0/repeat: has no effect") || has("/jobs/0/placement")));
 }
 
 }  // namespace
