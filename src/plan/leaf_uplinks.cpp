@@ -53,7 +53,7 @@ std::vector<const leaf_content*> usual_leaves(const std::map<leaf_content, std::
 
 /// Each class as often as it has GPUs under the leaf, in lowest terms. Above `most` times, the nearest ratio.
 std::vector<std::int32_t> by_gpus(const std::vector<std::int32_t>& classes, const leaf_content& content) {
-  constexpr std::int64_t most = 8;  // each is a flow more
+  constexpr std::int64_t most = 64;  // each is a flow more
   std::int64_t divisor = 0, largest = 0;
   for (const std::int32_t c : classes) {
     divisor = std::gcd(divisor, content.at(c));

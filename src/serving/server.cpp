@@ -233,7 +233,7 @@ bool server::begin_stretch(std::size_t i, double t) {
   w.now = {.decodes = w.scheduler.decodes()};
   w.busy = true;
   w.begin = t;
-  orders_.iterations.push_back({i, t, end});
+  orders_.iterations.push_back({i, t, end, {}});
   return true;
 }
 
@@ -248,7 +248,7 @@ void server::cut_stretch(std::size_t i, double t) {
   if (left >= w.stretch) return;
   w.stretch = left;
   w.reach = std::max(shortest_reach, 2 * left);
-  orders_.iterations.push_back({i, w.begin, w.ends[left - 1]});
+  orders_.iterations.push_back({i, w.begin, w.ends[left - 1], {}});
 }
 
 /// The iterations of a stretch have ended.

@@ -10,7 +10,6 @@
 #include <memory>
 #include <numeric>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "engine/compat.hpp"
@@ -43,6 +42,13 @@ struct crew {
   std::vector<std::size_t> leaf_of;  ///< by GPU
 };
 
+/// A message from one port to another at a known time.
+struct delivery {
+  double begin = 0;
+  const operation_template* what = nullptr;
+  std::size_t from = 0, to = 0;
+};
+
 /// Leaves with their up-links, and the crews under them. Crews of one job have equally many GPUs.
 class by_hand {
  public:
@@ -55,14 +61,18 @@ class by_hand {
   void add(const crew& c) {
     crews_.push_back(c);
     auto& nics = nics_.emplace_back();
-    for (const std::size_t leaf : c.leaf_of) {
-      fabric_.aggregates.at(leaf).ports.push_back(fabric_.ports.size());
-      nics.push_back(fabric_.ports.size());
-      fabric_.ports.push_back({static_cast<std::int64_t>(fabric_.ports.size()), nic_, nic_});
-    }
+    for (const std::size_t leaf : c.leaf_of) nics.push_back(add_port(leaf));
   }
+  /// A port of its own under a leaf.
+  std::size_t add_port(std::size_t leaf) {
+    const std::size_t port = fabric_.ports.size();
+    fabric_.aggregates.at(leaf).ports.push_back(port);
+    fabric_.ports.push_back({static_cast<std::int64_t>(port), nic_, nic_});
+    return port;
+  }
+  void add(const delivery& d) { deliveries_.push_back(d); }
 
-  /// Runs all crews. When the last operation of each class's streams ended.
+  /// Runs all crews. When the last operation of each class's streams ended, and then each delivery.
   std::vector<double> run() {
     const std::size_t outside = fabric_.ports.size();  // storage or other machines, which limit nothing
     const bandwidth endless = bandwidth::from_base(1e18);
@@ -73,10 +83,13 @@ class by_hand {
     for (const auto* hosts : {&hosts_.fabric, &hosts_.beyond})
       for (sg4::Host* host : *hosts)
         if (host) start_receiver(host);
-    ends_.assign(crews_.size(), 0);
+    ends_.assign(crews_.size() + deliveries_.size(), 0);
     begin_ = sg4::Engine::get_clock();  // goes on from the engines that the process had before
     for (std::size_t c = 0; c < crews_.size(); ++c)
       for (std::size_t i = 0; i < crews_[c].leaf_of.size(); ++i) start_gpu(c, i);
+    for (std::size_t i = 0; i < deliveries_.size(); ++i)
+      engine::compat::add_actor(hosts_.fabric[deliveries_[i].from], "delivery",
+                                [this, i] { ends_[crews_.size() + i] = deliver(deliveries_[i]); });
     engine->run();
     return ends_;
   }
@@ -168,6 +181,34 @@ class by_hand {
     sleep_until(std::max(over, begin + w.duration.base()));
   }
 
+  /// Not Comm::sendto, which ignores the rate in SimGrid 3.32, so that a flow alone is faster than its operation.
+  void start_flow(std::vector<sg4::CommPtr>& flows, std::pair<sg4::Host*, sg4::Host*> way, double amount,
+                  double left) {
+    if (amount < 1) return;
+    if (sg4::this_actor::get_host() != way.first) sg4::this_actor::set_host(way.first);
+    flows.push_back(box_of(way.second)->put_init(&payload_, static_cast<std::uint64_t>(amount)));
+    flows.back()->set_rate(std::floor(amount) / left);
+    flows.back()->start();
+  }
+
+  /// Returns when it has arrived.
+  double deliver(const delivery& d) {
+    sleep_until(begin_ + d.begin);
+    double over = begin_ + d.begin;
+    for (const network_demand& n : d.what->network) {
+      const double end = over + (n.end - n.start).base();
+      sleep_until(over + n.latency.base());
+      const double left = end - sg4::Engine::get_clock();
+      const double beyond = n.traffic.uplink.out.base();
+      std::vector<sg4::CommPtr> flows;
+      start_flow(flows, {hosts_.fabric[d.from], hosts_.fabric[d.to]}, n.traffic.nic.out.base() - beyond, left);
+      start_flow(flows, {hosts_.beyond[d.from], hosts_.beyond[d.to]}, beyond, left);
+      for (const sg4::CommPtr& f : flows) f->wait();
+      over = std::max(end, sg4::Engine::get_clock());
+    }
+    return over - begin_;
+  }
+
   struct sender {
     std::size_t crew, gpu;
     std::int32_t peer;
@@ -179,13 +220,8 @@ class by_hand {
     const double left = end - sg4::Engine::get_clock();
     if (left < 1e-9) return;
     std::vector<sg4::CommPtr> flows;
-    // Not Comm::sendto, which ignores the rate in SimGrid 3.32, so that a flow alone is faster than its operation.
     const auto flow = [&](sg4::Host* from, sg4::Host* to, double amount) {
-      if (amount < 1) return;
-      if (sg4::this_actor::get_host() != from) sg4::this_actor::set_host(from);
-      flows.push_back(box_of(to)->put_init(&payload_, static_cast<std::uint64_t>(amount)));
-      flows.back()->set_rate(std::floor(amount) / left);
-      flows.back()->start();
+      start_flow(flows, {from, to}, amount, left);
     };
     const auto& own = nics_[s.crew];
     const auto& others = s.peer == no_peer ? own : nics_[peer_crew(s)];
@@ -216,6 +252,7 @@ class by_hand {
   network::zones hosts_;
   sg4::Host* outside_ = nullptr;
   std::vector<crew> crews_;
+  std::vector<delivery> deliveries_;
   std::vector<std::vector<std::size_t>> nics_;  ///< port by crew and GPU
   std::map<const plan*, std::vector<event>> events_;
   char payload_ = 0;
@@ -329,6 +366,66 @@ TEST_CASE("A step beside a checkpoint takes as long by hand") {
                       return std::vector<double>{*std::max_element(end_times.begin(), end_times.end())};
                     }).front();
   CHECK(job_times(r).front() == Approx(by).epsilon(0.01));
+}
+
+// 32 prefill workers under one leaf send caches to 32 decode workers under another, while a ring all-reduce of the
+// GPUs beside them goes round both leaves.
+TEST_CASE("Caches of a server beside a collective arrive as late as by hand") {
+  const std::string a = "0,2,4,6,8,10,12,14", ring = a + ",16,18,20,22,24,26,28,30";
+  scenario s = test::shipped_scenario(
+      "jobs/llama3.1-405b-beside-chat-b300",
+      {{"/platform/racks", "32"},
+       {"/platform/set", R"({"/fabric/oversubscription": 8})"},
+       {"/jobs", R"([{"name": "ring", "stack": "nccl-2.29", "repeat": 40, "workload": {"kind": "collective",
+          "operation": "all_reduce", "size": "1 GiB", "algorithm": "ring", "gpus": 128},
+          "placement": {"policy": "racks", "racks": ")" +
+                     ring + R"("}},
+        {"name": "chat", "stack": "vllm-0.12", "model": "llama3-8b", "workload": {"kind": "inference",
+          "engine": {"weights": "bf16", "kv_cache": "bf16"}, "load": {"kind": "closed_loop", "requests": 32,
+          "concurrency": 32, "input": {"mean": 6000, "spread": 0.3}, "output": {"mean": 2}},
+          "layout": {"prefill": {"workers": 32}, "decode": {"workers": 32}}},
+          "placement": {"racks": "1,3,5,7,17,19,21,23"}}])"}});
+  const run_record r = run_scenario(s);
+  REQUIRE(r.outcome.reasons.empty());
+  const auto& w = std::get<shared_workload>(s.workload);
+  const std::vector<std::int64_t> of_ring = gpus_of(w.jobs[0], s.platform),
+                                  of_chat = gpus_of(w.jobs[1], s.platform);
+  const auto leaf_of = [&](std::int64_t g) { return static_cast<std::size_t>(network::leaf_of(s.platform, g)); };
+  std::vector<double> here;
+  const std::vector<double> by = in_child([&] {
+    const double of_leaf = network::uplink_of(s.platform).base() * network::gpus_per_leaf(s.platform);
+    by_hand fabric(s.platform.fabric.nic_bandwidth.base(), std::vector<double>(2, of_leaf));
+    for (const crew& c : crews_of(r.planned, {of_ring}, leaf_of)) fabric.add(c);
+    std::vector<std::size_t> ports;
+    for (const std::int64_t g : of_chat) ports.push_back(fabric.add_port(leaf_of(g)));
+    for (std::size_t c = 1; c < r.planned.classes.size(); ++c)
+      for (std::size_t k = 0; k < r.planned.classes[c].streams.size(); ++k)
+        for (std::size_t o = 0; o < r.planned.classes[c].streams[k].operations.size(); ++o) {
+          const stream& from = r.planned.classes[c].streams[k];
+          if (from.kind != stream_kind::kv_transfer) continue;
+          const operation& cache = from.operations[o];
+          fabric.add(delivery{r.times.spans[c][k][o].begin_s,
+                              &r.planned.templates[static_cast<std::size_t>(cache.template_index)], ports[c - 1],
+                              ports[static_cast<std::size_t>(cache.peer) - 1]});
+        }
+    return fabric.run();
+  });
+  double took = 0, alone = 0;
+  std::size_t i = 1;  // after the ring
+  for (std::size_t c = 1; c < r.planned.classes.size(); ++c)
+    for (std::size_t k = 0; k < r.planned.classes[c].streams.size(); ++k) {
+      const stream& from = r.planned.classes[c].streams[k];
+      if (from.kind != stream_kind::kv_transfer) continue;
+      for (std::size_t o = 0; o < from.operations.size(); ++o, ++i) {
+        const span& x = r.times.spans[c][k][o];
+        CHECK(x.end_s == Approx(by[i]).epsilon(0.01));
+        took += by[i] - x.begin_s;
+        alone += r.planned.templates[static_cast<std::size_t>(from.operations[o].template_index)].duration.base();
+      }
+    }
+  CHECK(i == 33);
+  CHECK(job_times(r).front() * 40 == Approx(by.front()).epsilon(0.01));
+  CHECK(took > 1.05 * alone);  // the ring is in their way
 }
 
 TEST_CASE("KV caches of 63 prefill workers reach one decode worker as late as by hand") {
