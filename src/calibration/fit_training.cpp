@@ -298,6 +298,45 @@ void add_unseen(std::vector<unseen_step>& out, const groups_of_rows& groups, con
     }
 }
 
+/// Dense models, mixtures of experts, or hybrids, which have scans.
+const char* family_of(const model& m) {
+  const auto scans = [](const layer_spec& l) { return l.scan.heads > 0; };
+  if (std::any_of(m.layers.begin(), m.layers.end(), scans)) return "hybrids";
+  return has_routed_experts(m) ? "experts" : "dense";
+}
+
+fit_report::left_out left_out_entry(std::string group, const std::vector<double>& relative) {
+  const error_summary e = summary_of(relative);
+  return {std::move(group), e.rows, e.mean, e.worst, e.bias};
+}
+
+/// Errors of each group that was left out, then of all by family of models; the worst rows are said.
+void add_left_out(fit_report& out, const groups_of_rows& groups, const errors_by_group& logs,
+                  const fit_progress& say) {
+  std::map<std::string, std::vector<double>> families;
+  std::vector<std::pair<double, const training_row*>> rows;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    std::vector<double> relative;
+    for (std::size_t i = 0; i < logs[g].size(); ++i) {
+      const training_row& r = groups[g].left[i]->row;
+      relative.push_back(std::exp(logs[g][i]) - 1);
+      families[family_of(*r.net)].push_back(relative.back());
+      rows.emplace_back(relative.back(), &r);
+    }
+    out.leave_out.push_back(left_out_entry(groups[g].group, relative));
+  }
+  for (const auto& [family, relative] : families)
+    out.leave_out.push_back(left_out_entry("each in turn: " + family, relative));
+  constexpr std::size_t worst = 15;
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return std::abs(a.first) > std::abs(b.first); });
+  for (std::size_t i = 0; i < std::min(worst, rows.size()); ++i) {
+    const training_row& r = *rows[i].second;
+    say(fmt::format("left out: {:+.1f} %, {} ({}), {}", 100 * rows[i].first, r.record.id, r.software->name,
+                    configuration_of(r)));
+  }
+}
+
 }  // namespace
 
 fit_report fit_training(const std::vector<std::filesystem::path>& tables, const data_folders& data,
@@ -357,12 +396,7 @@ fit_report fit_training(const std::vector<std::filesystem::path>& tables, const 
         100 * coverage_of(unseen, unseen)));
   if (leave_out.empty()) return out;
   const auto& [groups, errors_left] = leave(leave_out);
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    std::vector<double> relative;
-    for (const double log : errors_left[g]) relative.push_back(std::exp(log) - 1);
-    const error_summary e = summary_of(relative);
-    out.leave_out.push_back({groups[g].group, e.rows, e.mean, e.worst, e.bias});
-  }
+  add_left_out(out, groups, errors_left, say);
   return out;
 }
 
