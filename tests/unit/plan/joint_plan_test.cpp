@@ -48,12 +48,12 @@ TEST_CASE("Plans in one run as each does alone, from its start") {
     const plan a = plans::random_plan(seed, 60), b = plans::random_plan(seed + 100, 90);
     plan all;
     const seconds later = 0.25_s;
-    const std::int32_t first_a = add_plan(all, a, "a: ", {}), first_b = add_plan(all, b, "b: ", later);
+    const std::int32_t first_a = add_plan(all, a, "a: ", {}), first_b = add_plan(all, b, "b: ", {.start = later});
     CHECK(all.classes.size() == a.classes.size() + b.classes.size());
     CHECK(all.classes[static_cast<std::size_t>(first_b)].name == "b: " + b.classes.front().name);
     const timeline joint = evaluate(all), alone_a = evaluate(a), alone_b = evaluate(b);
     INFO("seed " << seed);
-    const timeline of_a = times_of(joint, a, first_a, {}), of_b = times_of(joint, b, first_b, later);
+    const timeline of_a = times_of(joint, a, first_a, {}), of_b = times_of(joint, b, first_b, {.start = later});
     CHECK(of_a.makespan.base() == Approx(alone_a.makespan.base()).epsilon(1e-12));
     CHECK(of_b.makespan.base() == Approx(alone_b.makespan.base()).epsilon(1e-12));
     REQUIRE(of_b.spans.size() == alone_b.spans.size());

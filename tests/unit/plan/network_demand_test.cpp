@@ -36,8 +36,12 @@ struct expected {
   double waited_s, waited_latency_s, waited_bytes;
 };
 
+std::vector<network_demand> demands_of(const operation_template& w) {
+  return demands_within(test::bare_ports(), w.parts, w.duration);
+}
+
 void check(const operation_template& w, const expected& e) {
-  const std::vector<network_demand> all = demands_within(test::bare_ports(), w);
+  const std::vector<network_demand> all = demands_of(w);
   const std::size_t each = e.hidden_s > 0 ? 2 : 1;
   REQUIRE(all.size() == each * static_cast<std::size_t>(e.bursts));
   const double n = e.bursts, length = w.duration.base();
@@ -89,7 +93,7 @@ TEST_CASE("Exchanges on NVLink flow apart from those that use the NICs") {
   w.parts.back().duration = 0.01_s;
   w.parts.back().facts = facts;
   w.duration = 0.021_s;
-  const auto all = demands_within(test::bare_ports(), w);
+  const auto all = demands_of(w);
   REQUIRE(all.size() == 6);
   CHECK(all[0].traffic.nvlink.out.base() == Approx(2.25e9));
   CHECK(all[0].start == seconds{});
@@ -105,9 +109,9 @@ TEST_CASE("Exchanges on NVLink flow apart from those that use the NICs") {
 TEST_CASE("Parts without traffic demand nothing") {
   operation_part quiet = exchange("a", 1);
   quiet.facts = std::make_shared<part_facts>();
-  CHECK(demands_within(test::bare_ports(), pass(0.01_s, {quiet})).empty());
-  CHECK(demands_within(test::bare_ports(), pass(0.01_s, {exchange("a", 0)})).empty());
-  CHECK(demands_within(test::bare_ports(), {}).empty());
+  CHECK(demands_of(pass(0.01_s, {quiet})).empty());
+  CHECK(demands_of(pass(0.01_s, {exchange("a", 0)})).empty());
+  CHECK(demands_of({}).empty());
 }
 
 }  // namespace nvlsim
