@@ -157,8 +157,12 @@ step_power power_of_step(const scenario& s, const training_workload& w, const ru
 }
 
 watts drawn_while_training(const result& step) {
-  const auto number = [&step](const char* name) { return step.metrics.find(name)->number(); };
-  const double burnt = number("burnt_energy_fraction") ? *number("burnt_energy_fraction") : 0;
+  const auto number = [&step](const char* name) {
+    const value* v = step.metrics.find(name);
+    return v ? v->number() : nullptr;
+  };
+  const double* const smoothing = number("burnt_energy_fraction");  // only with a facility that smooths
+  const double burnt = smoothing ? *smoothing : 0;
   return watts::from_base(*number("energy_per_step_J") * (1 + burnt) / *number("step_time_s") /
                           static_cast<double>(*step.metrics.find("gpus")->integer()));
 }

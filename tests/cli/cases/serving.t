@@ -71,19 +71,19 @@ Caches as flows need a load without a clock; settings without effect are reporte
   deepseek-r1-gb300-prefill-decode: ok
 
   metrics
-    output_tokens_per_s            84,658 tok/s     90 %: 45,632 .. 157,059
-    output_tokens_per_s_per_gpu     1,176 tok/s        90 %: 633.8 .. 2,181
-    total_tokens_per_s            760,961 tok/s   90 %: 0.4102 M .. 1.412 M
-    requests_per_s                  91.78 req/s        90 %: 49.47 .. 170.3
-    goodput_requests_per_s          91.78 req/s
-    total_tokens_per_s_per_gpu     10,569 tok/s       90 %: 5,697 .. 19,608
-    output_tokens_per_s_per_user    44.94 tok/s        90 %: 24.22 .. 83.38
-    energy_per_million_tokens_J        1.177 MJ
+    output_tokens_per_s            84,509 tok/s     90 %: 45,552 .. 156,783
+    output_tokens_per_s_per_gpu     1,174 tok/s        90 %: 632.7 .. 2,178
+    total_tokens_per_s            759,638 tok/s   90 %: 0.4095 M .. 1.409 M
+    requests_per_s                  91.62 req/s          90 %: 49.38 .. 170
+    goodput_requests_per_s          91.62 req/s
+    total_tokens_per_s_per_gpu     10,551 tok/s       90 %: 5,687 .. 19,573
+    output_tokens_per_s_per_user    44.96 tok/s        90 %: 24.23 .. 83.41
+    energy_per_million_tokens_J        1.178 MJ
     cost_per_million_tokens_usd               -
-    power_W_per_gpu                     823.1 W
+    power_W_per_gpu                     822.9 W
     memory_peak_bytes                  274.1 GB
-    kv_cache_used_fraction                7.6 %
-    makespan_s                          86.74 s  90 %: 46.76 s .. 2.682 min
+    kv_cache_used_fraction              7.597 %
+    makespan_s                          86.81 s  90 %: 46.79 s .. 2.684 min
     gpus                                     72
     offered_requests_per_s                    -
     requests_in_flight                     2048
@@ -94,44 +94,34 @@ Caches as flows need a load without a clock; settings without effect are reporte
     recomputed_tokens                         0
 
                  mean       p50       p90       p95       p99       max
-    ttft_s    1.427 s    1.39 s   1.813 s   1.862 s   1.912 s   1.933 s
-    tpot_s   22.25 ms  22.53 ms  23.21 ms  23.21 ms  23.21 ms  23.22 ms
-    itl_s    22.48 ms  23.14 ms  23.32 ms  23.32 ms  23.32 ms  23.35 ms
-    e2e_s     21.88 s   21.83 s   23.96 s   24.29 s   24.78 s   25.21 s
-    queue_s  490.7 ms  504.2 ms  719.3 ms    758 ms  827.1 ms  850.2 ms
+    ttft_s    1.473 s   1.443 s   1.889 s   1.976 s   2.088 s   2.509 s
+    tpot_s   22.24 ms  22.51 ms  23.19 ms   23.2 ms   23.2 ms   23.2 ms
+    itl_s    22.47 ms  23.14 ms  23.27 ms  23.32 ms  23.32 ms  23.36 ms
+    e2e_s     21.92 s   21.84 s   24.01 s   24.37 s   24.85 s   25.34 s
+    queue_s  487.6 ms  473.2 ms  767.9 ms  827.5 ms  883.5 ms   1.381 s
 
   breakdown
     mean_over_gpus
-      gemm_s                          31.04 s   35.8 %  #######
-      attention_s                      15.1 s   17.4 %  ###
-      memory_bound_s                  13.88 s   16.0 %  ###
-      ep_s                            13.33 s   15.4 %  ###
-      host_s                          1.822 s    2.1 %
-      idle_s                          11.58 s   13.3 %  ###
-      makespan_s                      86.74 s
+      gemm_s                         31.02 s   35.7 %  #######
+      attention_s                    15.13 s   17.4 %  ###
+      memory_bound_s                 13.88 s   16.0 %  ###
+      ep_s                           13.33 s   15.4 %  ###
+      host_s                         1.821 s    2.1 %
+      idle_s                         11.63 s   13.4 %  ###
+      makespan_s                     86.81 s
     links
-      decode worker 0: nvlink in       2.04 %           100 % kv transfer, peak
-                                                        100 %
-      prefill worker 6: nvlink out   0.2049 %           100 % kv transfer, peak 77
-                                                        %
-      prefill worker 10: nvlink out  0.2046 %           100 % kv transfer, peak 77
-                                                        %
-      prefill worker 7: nvlink out   0.2046 %           100 % kv transfer, peak 77
-                                                        %
-      prefill worker 5: nvlink out   0.2041 %           100 % kv transfer, peak 77
-                                                        %
-      prefill worker 4: nvlink out    0.204 %           100 % kv transfer, peak 77
-                                                        %
-      prefill worker 3: nvlink out   0.2039 %           100 % kv transfer, peak 77
-                                                        %
-      prefill worker 1: nvlink out   0.2037 %           100 % kv transfer, peak 77
-                                                        %
-      prefill worker 9: nvlink out   0.2037 %           100 % kv transfer, peak 77
-                                                        %
-      prefill worker 8: nvlink out   0.2035 %           100 % kv transfer, peak 77
-                                                        %
-      prefill worker 2: nvlink out   0.2031 %           100 % kv transfer, peak 77
-                                                        %
+      prefill worker 8: nvlink out   5.168 %           96 % exchange, peak 77 %
+      prefill worker 5: nvlink out    5.15 %           96 % exchange, peak 77 %
+      prefill worker 2: nvlink out   5.146 %           96 % exchange, peak 77 %
+      prefill worker 7: nvlink out   5.144 %           96 % exchange, peak 77 %
+      prefill worker 9: nvlink out   5.142 %           96 % exchange, peak 77 %
+      prefill worker 6: nvlink out   5.132 %           96 % exchange, peak 77 %
+      prefill worker 3: nvlink out   5.125 %           96 % exchange, peak 77 %
+      prefill worker 1: nvlink out   5.112 %           96 % exchange, peak 77 %
+      prefill worker 4: nvlink out   5.111 %           96 % exchange, peak 77 %
+      prefill worker 10: nvlink out  5.104 %           96 % exchange, peak 77 %
+      prefill worker 8: nvlink in    4.964 %           100 % exchange, peak 66 %
+      prefill worker 5: nvlink in    4.947 %           100 % exchange, peak 65 %
 
   memory
     where                 each decode GPU
@@ -160,10 +150,10 @@ Caches as flows need a load without a clock; settings without effect are reporte
                                                     them
 
   energy
-    gpus_J                5.141 MJ
-    cpus_J                156.1 kJ
-    trays_and_switches_J  1.171 MJ
-    supply_losses_J         200 kJ
+    gpus_J                5.143 MJ
+    cpus_J                156.2 kJ
+    trays_and_switches_J  1.172 MJ
+    supply_losses_J       200.1 kJ
 
   cost
     run_usd  -
@@ -177,7 +167,7 @@ Caches as flows need a load without a clock; settings without effect are reporte
       compute, KV caches to the one of 1 decode workers with the fewest unfinished
       requests
     - the first token is streamed when the decode worker starts on the request
-    - rates and latencies are those of the steady part, from 43.21 to 65.75 s: no
+    - rates and latencies are those of the steady part, from 43.21 to 65.76 s: no
       client is in its first request, and each has a next one
     - the objective is met: 100 % of the requests are within every limit; each
       limit requires 99 %

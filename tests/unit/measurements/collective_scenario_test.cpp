@@ -120,7 +120,7 @@ TEST_CASE("Flow names the links that a collective fills") {
   CHECK_FALSE(run("all-reduce-gb300-rack").breakdown.find("links"));
 }
 
-TEST_CASE("Flow names the links that KV caches fill") {
+TEST_CASE("Flow names the links that exchanges of experts fill beside KV caches") {
   const std::vector<override_option> sets = {{"/simulation/fidelity", "flow"}};
   const scenario s =
       load_scenario(root / "scenarios/inference/deepseek-r1-gb300-prefill-decode.json", sets, folders_under(root));
@@ -128,8 +128,8 @@ TEST_CASE("Flow names the links that KV caches fill") {
   const value* links = r.breakdown.find("links");
   REQUIRE(links);
   const value& busiest = links->items()->front();
-  CHECK(busiest.find("name")->string()->starts_with("decode worker 0: "));
-  CHECK(*busiest.find("busiest")->string() == "kv transfer");
+  CHECK(busiest.find("name")->string()->starts_with("prefill worker "));
+  CHECK(*busiest.find("busiest")->string() == "exchange");
   CHECK(*busiest.find("mean_share")->number() > 0.01);
 }
 
