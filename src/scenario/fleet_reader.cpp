@@ -115,6 +115,10 @@ fleet_member read_service(config::reader& r, const config::document& doc, const 
   if (m.alone && !w) r.fail("workload", "a service of a fleet is an inference");
   if (w && w->load != load_kind::open_loop)
     r.fail("workload", "the load of a replica is an open loop; its rate is set by the fleet");
+  constexpr std::int64_t most = 100'000;  // one run for each of many rates
+  if (w && w->requests > most)
+    r.fail("workload", fmt::format("a replica is tried at many rates with load/requests each: {} are more than {}",
+                                   w->requests, most));
   if (w) {
     s.gpus = w->gpus();
     s.ttft_limit_s = w->objective.ttft_s;
