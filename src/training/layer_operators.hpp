@@ -35,9 +35,12 @@ struct layer_operator {
   double forward_bytes = 0, backward_bytes = 0;
 };
 
-/// Bytes of an element of tokens on their way to experts, and of its gradient on the way back, over the 2 of BF16:
-/// DeepSeek's FP8 recipe sends both in 8 bits, and what comes back from experts in 16 (DeepSeek-V3 technical
-/// report, section 3.3.3).
+/// Whether a workload trains as DeepSeek's framework does with its FP8 recipe. Of what follows from the schedule,
+/// this alone changes the price of a pass.
+bool as_deepseek(const training_workload& w);
+
+/// Size of the tokens that experts are sent, as a share of their size in BF16. DeepSeek's FP8 recipe sends tokens
+/// and their gradients in 8 bits; experts' outputs return in 16 (DeepSeek-V3 technical report, section 3.3.3).
 double dispatched_share(const training_workload& w);
 
 /// How routers choose experts in this workload.

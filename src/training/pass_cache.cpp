@@ -29,7 +29,7 @@ pass_key key_of(const training_workload& w) {
           w.micro_batch_size,
           bits_of(w.recompute),
           w.offload_layers,
-          keeps_fp8_inputs(w) ? 1 : 0,
+          as_deepseek(w) ? 1 : 0,
           (fsdp ? 1 : 0) + (both_ends ? 2 : 0),
           static_cast<std::int64_t>(w.gemm_precision),
           static_cast<std::int64_t>(w.task),

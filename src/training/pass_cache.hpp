@@ -15,8 +15,8 @@
 namespace nvlsim {
 
 /// What the price of a pass depends on, among layouts of one job: not the chunks, the order of the passes or the
-/// sizes of the stages, and the sharding only under FSDP. A schedule counts by what its recipe keeps, which is
-/// what offloading moves.
+/// sizes of the stages, and the sharding only under FSDP. A schedule counts by its recipe: what it keeps
+/// for offloading, and what it sends to experts.
 using pass_key = std::array<std::int64_t, 18>;
 struct pass_key_hash {
   std::size_t operator()(const pass_key& k) const {

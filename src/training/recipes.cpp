@@ -3,14 +3,10 @@
 #include "training/layer_operators.hpp"
 
 namespace nvlsim {
-namespace {
 
-/// DeepSeek's framework with its FP8 recipe.
 bool as_deepseek(const training_workload& w) {
   return w.schedule == pipeline_schedule::dualpipe && bytes_per_element(w.gemm_precision) < 2;
 }
-
-}  // namespace
 
 std::pair<double, double> moment_bytes(const training_workload& w) {
   const double usual = as_deepseek(w) ? 2 : 4;

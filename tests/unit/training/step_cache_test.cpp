@@ -98,6 +98,23 @@ TEST_CASE("Layouts that offload layers are priced as planned, whatever schedule 
     }
 }
 
+TEST_CASE("Tokens for experts have the price of their schedule's recipe, whatever inputs are kept in") {
+  shipped_job j = shipped("gb300-nvl72", "deepseek-v3");
+  j.workload.par.tp = 1, j.workload.par.etp = 1, j.workload.par.pp = 4, j.workload.par.dp = 8,
+  j.workload.par.ep = 8;
+  j.workload.global_batch_size = 128;
+  j.workload.gemm_precision = precision::fp8_block;
+  using enum pipeline_schedule;
+  for (const bool kept : {false, true}) {
+    step_cache cache;
+    j.workload.fp8_activation_inputs = kept;
+    for (const pipeline_schedule schedule : {dualpipe, one_f_one_b}) {
+      j.workload.schedule = schedule;
+      same_as_planned(cache, j);
+    }
+  }
+}
+
 TEST_CASE("Operations that wait for each other are reported") {
   plan p;
   p.add_template({"work", {}, {}, {}});
