@@ -7,13 +7,31 @@
 
 namespace nvlsim {
 
+void limits_use::add(const limits_use& o) {
+  sequences.add(o.sequences);
+  tokens.add(o.tokens);
+  rank_tokens.add(o.rank_tokens);
+  cache_tokens.add(o.cache_tokens);
+}
+
+batch_limits::batch_limits(const schedule_limits& l)
+    : sequences(std::min<std::int64_t>(l.settings.max_batch_size, l.settings.max_num_tokens)),
+      tokens(l.settings.max_num_tokens),
+      rank_tokens(std::max<std::int64_t>(1, l.settings.max_num_tokens / std::max(l.ranks, 1))),
+      cache_tokens(l.kv_capacity_tokens) {}
+
+bool batch_limits::alike(const limits_use& used, const batch_limits& others) const {
+  return used.sequences.alike(sequences, others.sequences) && used.tokens.alike(tokens, others.tokens) &&
+         used.rank_tokens.alike(rank_tokens, others.rank_tokens) &&
+         used.cache_tokens.alike(cache_tokens, others.cache_tokens);
+}
+
 batch_scheduler::batch_scheduler(const schedule_limits& limits)
     : set_(limits.settings), limits_(limits), exclusive_(set_.prefill == prefill_policy::exclusive),
       grows_(set_.preemption != preemption_policy::none), drafts_(limits.tokens_per_step != 1),
-      ranks_(static_cast<std::size_t>(std::max(limits.ranks, 1))),
-      rank_tokens_(std::max<std::int64_t>(1, set_.max_num_tokens / std::max(limits.ranks, 1))), in_hand_(ranks_),
-      queued_(ranks_), by_phase_(static_cast<std::size_t>(limits.kv_block_tokens)) {
-  set_.max_batch_size = std::min(set_.max_batch_size, set_.max_num_tokens);
+      ranks_(static_cast<std::size_t>(std::max(limits.ranks, 1))), rank_tokens_(batch_limits(limits).rank_tokens),
+      in_hand_(ranks_), queued_(ranks_), by_phase_(static_cast<std::size_t>(limits.kv_block_tokens)) {
+  set_.max_batch_size = batch_limits(limits).sequences;
   reserve_ = grows_ ? set_.kv_reserve.read() : 1.0;
 }
 

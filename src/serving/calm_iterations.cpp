@@ -5,25 +5,6 @@
 
 namespace nvlsim {
 
-void limits_use::add(const limits_use& o) {
-  sequences.add(o.sequences);
-  tokens.add(o.tokens);
-  rank_tokens.add(o.rank_tokens);
-  cache_tokens.add(o.cache_tokens);
-}
-
-batch_limits::batch_limits(const schedule_limits& l)
-    : sequences(std::min<std::int64_t>(l.settings.max_batch_size, l.settings.max_num_tokens)),
-      tokens(l.settings.max_num_tokens),
-      rank_tokens(std::max<std::int64_t>(1, l.settings.max_num_tokens / std::max(l.ranks, 1))),
-      cache_tokens(l.kv_capacity_tokens) {}
-
-bool batch_limits::alike(const limits_use& used, const batch_limits& others) const {
-  return used.sequences.alike(sequences, others.sequences) && used.tokens.alike(tokens, others.tokens) &&
-         used.rank_tokens.alike(rank_tokens, others.rank_tokens) &&
-         used.cache_tokens.alike(cache_tokens, others.cache_tokens);
-}
-
 std::int64_t batch_scheduler::calm(std::int64_t most) {
   if (decodes_ == 0 || in_progress_ > 0 || !incoming_.empty()) return 0;
   // Those that wait to fill a batch, and growth by several tokens a step, are left to single steps.
