@@ -212,8 +212,7 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
       .unit = metric_unit::joule,
       .direction = better::smaller,
       .meaning = "Energy of all racks at the site's meter until the job or the run ends: work, also redone, at "
-                 "the power of "
-                 "a step or service; all other GPU-time idle.",
+                 "the power of a step or service; all other GPU-time idle.",
       .null_when = "the facility states no PUE",
       .needs = metric_needs::facility},
      [](const record& o) -> metric_value {

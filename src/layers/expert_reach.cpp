@@ -8,7 +8,7 @@
 namespace nvlsim {
 namespace {
 
-/// Probability that a choice of some of `all` experts, none of them twice, has one of `own`.
+/// Probability that at least one of `own` experts is among the `top_k` distinct ones of a token, out of `all`.
 double hit(const moe_spec& e, double kept, double own, double all) {
   double missed = 1;
   for (std::int64_t i = 0; i < e.top_k; ++i)

@@ -16,8 +16,8 @@
 namespace nvlsim {
 namespace {
 
-/// All whole numbers of a text such as "[4,1,1,4,n/a]" or "512x16". Throws cell_error for one that counts nothing
-/// that is built.
+/// All whole numbers of a text such as "[4,1,1,4,n/a]" or "512x16". Throws cell_error for a number that is not
+/// from 1 to 2^24.
 std::vector<std::int64_t> numbers_in(std::string_view cell) {
   constexpr std::int64_t most = 1 << 24;
   std::string_view text = cell;

@@ -16,13 +16,16 @@ namespace {
 constexpr double never = rollout_worker::never;
 /// Spans that a record keeps for pictures.
 constexpr std::size_t most_spans = 20'000;
+/// Samples of a loop: minutes, and 1 GB.
+constexpr double most_samples = 1 << 21;
 
-}  // namespace
-
+/// Samples that a loop generates in its steps and warm-up.
 double samples_of(const loop_settings& s) {
   const auto begun = static_cast<double>(std::max(s.prompts, s.round_prompts)) * (1 + s.oversample) / s.kept_share;
   return begun * static_cast<double>(s.samples) * static_cast<double>(s.steps + s.warmup);
 }
+
+}  // namespace
 
 std::string samples_problem(const loop_settings& s) {
   const double all = samples_of(s);

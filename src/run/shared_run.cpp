@@ -213,7 +213,7 @@ class joint_runner {
   joint_runner(const plan& p, const platform& fabric, std::vector<const planned_job*> servers)
       : plan_(p), fabric_(fabric), servers_(std::move(servers)) {}
 
-  /// `first`: of the classes of each server in the plan, unless it is alone in it.
+  /// `alone`: the plan is that of one job, whose classes come first and which begins at once.
   joint_record run(bool alone) {
     for (const planned_job* j : servers_)
       placed_.push_back({nullptr, alone ? 0 : j->first, alone ? seconds{} : j->job->start});
@@ -380,7 +380,7 @@ platform run_shared(run_record& out, const scenario& s, const shared_workload& w
   double horizon = 0;
   for (const planned_job& j : jobs) {
     const joint_record& one = alone.emplace_back(run_alone(uplinks, fabric, j));
-    const seconds length = j.server() ? seconds::from_base(one.served.front().outcome.end_s) : one.times.makespan;
+    const seconds length = j.server() ? end_of(one.served.front()) : one.times.makespan;
     horizon = std::max(horizon, (j.job->start + length).base());
   }
   const bool all_end = std::all_of(w.background.begin(), w.background.end(),

@@ -114,10 +114,6 @@ value inputs_of_jobs(const std::vector<cluster_job>& jobs) {
   return out;
 }
 
-}  // namespace
-
-namespace {
-
 const request_trace* replayed(const scenario& s) {
   const auto* serving = std::get_if<inference_workload>(&s.workload);
   return serving ? serving->replay.get() : nullptr;

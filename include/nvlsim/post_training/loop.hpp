@@ -56,10 +56,7 @@ struct loop_settings {
   std::uint64_t seed = 1;
 };
 
-/// Samples that a loop generates in its steps and warm-up. A loop takes at most `most_samples`: minutes, and 1 GB.
-double samples_of(const loop_settings& s);
-inline constexpr double most_samples = 1 << 21;
-/// What is wrong with more; empty if nothing is.
+/// Why a loop generates too many samples to be simulated, steps and warm-up together; empty if it does not.
 std::string samples_problem(const loop_settings& s);
 
 /// Seconds of the trainer for some sequences.

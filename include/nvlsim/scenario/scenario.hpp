@@ -22,9 +22,9 @@
 
 namespace nvlsim {
 
-/// Folders with the shipped platforms, stacks and models.
 struct kept_files;  // nvlsim/scenario/scenario_digest.hpp
 
+/// Folders with the shipped platforms, stacks and models.
 struct data_folders {
   std::filesystem::path platforms, stacks, models;
   std::shared_ptr<kept_files> kept = {};  ///< what has been read from them; none: files are read every time
