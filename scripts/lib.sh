@@ -3,8 +3,10 @@
 
 build_packages=(g++ cmake ninja-build pkg-config libsimgrid-dev libfmt-dev libcli11-dev libeigen3-dev
                 nlohmann-json3-dev zlib1g-dev)
-test_packages=(catch2 clang-format clang-tidy python3 python3-jsonschema locales dpkg-dev mandoc zsh fish libbenchmark-dev
-               slurm-wlm chromium-headless-shell jupyter-nbconvert python3-ipykernel python3-pandas python3-matplotlib)
+# The build of the tests needs the first ones, tests that run the others.
+test_build_packages=(catch2 clang-format clang-tidy python3 locales dpkg-dev libbenchmark-dev)
+test_packages=(python3-jsonschema mandoc zsh fish slurm-wlm chromium-headless-shell jupyter-nbconvert python3-ipykernel
+               python3-pandas python3-matplotlib)
 
 say() { printf '%s\n' "$*" >&2; }
 die() {
