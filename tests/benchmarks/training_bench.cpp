@@ -24,7 +24,7 @@ void plan_and_evaluate(benchmark::State& state, const scenario& s) {
     benchmark::DoNotOptimize(evaluate(p));
     operations = 0;
     for (const rank_class& c : p.classes)
-      for (const stream& st : c.streams) operations += st.operations.size();
+      for (const auto& st : c.streams) operations += st.operations.size();
   }
   state.counters["operations"] = static_cast<double>(operations);
   state.SetComplexityN(state.range(0));
