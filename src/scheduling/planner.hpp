@@ -31,6 +31,19 @@ struct reservation {
   std::vector<int> nodes;
 };
 
+/// All of them, and their order in time.
+struct reservations {
+  std::vector<reservation> all;
+  std::vector<std::size_t> of_begin, of_end;  ///< indices, ascending by those times
+  std::vector<double> changes;                ///< begins and ends, ascending
+
+  void add(reservation r);
+  const reservation& by_begin(std::size_t i) const { return all[of_begin[i]]; }
+  const reservation& by_end(std::size_t i) const { return all[of_end[i]]; }
+  /// The next begin or end after a time.
+  double next_change(double after) const;
+};
+
 /// A start; without nodes there is none in sight.
 struct planned_start {
   double at = 0;
@@ -50,7 +63,7 @@ class planner {
   planner(const cluster_state& state, placement_kind kind, const time_grid& grid, double now)
       : state_(state), kind_(kind), grid_(grid), now_(now), room_(state.free().begin(), state.free().end()) {}
 
-  void reserve(reservation r) { reserved_.push_back(std::move(r)); }
+  void reserve(reservation r) { reserved_.add(std::move(r)); }
   /// Promises a job of that length the nodes that it is planned to have.
   void promise(planned_start start, double limit, int gpus_each);
   /// Nodes on which a job of that length can start now and be gone before they are promised, or none.
@@ -65,13 +78,12 @@ class planner {
   bool kept_free(const planned_start& start, int gpus_each, double limit);
   /// When a job that is planned to start at `at` has its nodes, on the grid.
   std::pair<double, double> held_for(double at, double limit) const;
-  double next_change(double after) const;
 
   const cluster_state& state_;
   placement_kind kind_;
   time_grid grid_;
   double now_;
-  std::vector<reservation> reserved_;
+  reservations reserved_;
   std::vector<std::int16_t> room_;  ///< by node; less than 0 where more is promised than is free
 };
 
