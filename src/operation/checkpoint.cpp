@@ -37,17 +37,27 @@ void note_saves(work_clock& c, const save_run& r) {
   c.saves += r.count;
 }
 
+bandwidth within(bandwidth own, const std::optional<bandwidth>& network) {
+  return network ? std::min(own, *network) : own;
+}
+
 }  // namespace
 
+bandwidth written_by_tray(const save_tier& t) { return within(t.write, t.network); }
+bandwidth read_by_tray(const save_tier& t) { return within(t.read, t.network); }
+
 save_times times_of(const save_tier& t, const save_policy& p, std::int64_t trays, std::int64_t gpus) {
-  const seconds copy = copy_time(p.state, t.write, t.store_write, trays);
+  const seconds copy = copy_time(p.state, written_by_tray(t), t.store_write, trays);
   const seconds snapshot = p.state / (p.to_host.read() * static_cast<double>(gpus));
   save_times out;
   if (!p.unchanged) {
     out.stall = p.pause.read() + (t.asynchronous ? snapshot : copy);
-    if (t.asynchronous) out.drain = copy;
+    if (t.asynchronous) {
+      out.drain = copy;
+      out.stall += copy * (1 - t.draining);  // steps that the copy slows, as if they waited for it
+    }
   }
-  out.load = copy_time(p.state, t.read, t.store_read, trays);
+  out.load = copy_time(p.state, read_by_tray(t), t.store_read, trays);
   out.every = t.every;
   // A neighbour in another rack outlives the rack; the drives of a tray only the process.
   if (t.to == save_place::neighbour) out.survives = cluster_part::rack;

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "nvlsim/analysis/metrics.hpp"
+#include "nvlsim/network/fabric_path.hpp"
 #include "nvlsim/run/run.hpp"
 
 namespace nvlsim {
@@ -24,6 +27,25 @@ degradation degraded_part(const component& c, const tray_request& asked) {
   else if (c.takes_down == cluster_part::rack) d.racks = {{0, 0}};
   else d.racks = {{0, racks - 1}};
   return d;
+}
+
+/// Copies to other trays and to the store share the NICs and up-links with the job's exchanges. Both directions
+/// carry as much, so that loads are limited as saves are.
+void price_copies(operation_setup& s, const cluster_job& j, const platform& p) {
+  const bandwidth port = std::min(p.fabric.nic_bandwidth.read(), network::uplink_of(p));
+  const std::int64_t racks = (s.asked.slots + s.asked.per_rack - 1) / s.asked.per_rack;
+  for (save_tier& t : s.save.tiers) {
+    if (t.to == save_place::nvme) continue;
+    t.network = port * static_cast<double>(p.vm.gpus);
+    const std::int64_t gpus = s.asked.slots * s.cluster.gpus_per_tray;
+    const seconds drain = times_of(t, s.save, s.asked.slots, gpus).drain;
+    if (!t.asynchronous || !(drain > seconds{})) continue;
+    const double taken = s.save.state / drain / (port * static_cast<double>(gpus));
+    degradation d;
+    d.racks = {{0, racks - 1}};
+    d.health.nic = std::max(1e-6, 1 - taken);
+    if (const seconds step = price_step(j, {d}).time; step > s.step_time) t.draining = s.step_time / step;
+  }
 }
 
 /// More failures than this take minutes to play.
@@ -62,6 +84,7 @@ operation_setup setup_of(const scenario& s, const operation_workload& o, const c
   out.duration = o.duration;
   const double tokens = static_cast<double>(w.global_batch_size * w.seq_length);
   if (w.token_budget) out.work = step_time * (*w.token_budget / tokens);
+  price_copies(out, j, s.platform);
   for (component& c : out.failures.components)
     if (c.degraded) c.speed = step_time / price_step(j, {degraded_part(c, out.asked)}).time;
   return out;

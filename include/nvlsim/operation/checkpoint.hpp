@@ -27,8 +27,14 @@ struct save_tier {
   std::optional<constant<bandwidth>> store_read;
   constant<std::int64_t> every = 1;  ///< saves between two that go here
   bool asynchronous = true;          ///< the job waits for the copy into host memory only
+  std::optional<bandwidth> network;  ///< that the platform's network carries between a tray and there
+  double draining = 1;               ///< speed of steps whose exchanges share the network with a copy
   bool operator==(const save_tier&) const = default;
 };
+
+/// What a tray writes there, or reads: its own rate, or what the network carries.
+bandwidth written_by_tray(const save_tier& t);
+bandwidth read_by_tray(const save_tier& t);
 
 struct save_policy {
   bytes state;                      ///< of the whole job: weights and optimizer
