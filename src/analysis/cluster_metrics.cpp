@@ -219,6 +219,7 @@ std::optional<training_tally> tally_of(const cluster_study& s) {
   t.repair = mean([](const cluster_seed& r) { return of_all(r, gpu_use::repair) + r.queue.time.down; }) / all;
   t.spare = mean([](const cluster_seed& r) { return r.queue.time.idle; }) / all;
   t.redone = mean([](const cluster_seed& r) { return of_all(r, gpu_use::redone) + r.queue.time.redone; }) / all;
+  t.copies = mean([](const cluster_seed& r) { return of_all(r, gpu_use::copies); }) / all;
   t.wall = s.setup.queue.duration.base();
   t.tokens = mean([&](const cluster_seed& r) { return tokens(s, r); });
   if (s.price) t.cost = *s.price * seconds::from_base(all);

@@ -135,6 +135,7 @@ training_tally tally_of(const operation_study& s) {
   t.repair = share(gpu_use::repair);
   t.spare = share(gpu_use::spare);
   t.redone = share(gpu_use::redone);
+  t.copies = share(gpu_use::copies);
   t.wall = mean_of(s, [](const operation_outcome& o) { return o.wall; });
   t.job_time = t.wall;
   t.step_time = s.setup.step_time;

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nvlsim/operation/shards.hpp"
+#include "nvlsim/units/statistics.hpp"
+
 namespace nvlsim {
 namespace {
 
@@ -15,6 +18,29 @@ double job_gpus(const operation_state& s) {
 double live_share(const operation_state& s) {
   const auto all = static_cast<double>(s.setup->replicas);
   return (all - static_cast<double>(s.out)) / all;
+}
+
+bool is_redundant(const operation_state& s) { return s.setup->recovery.mode == recovery_mode::redundant; }
+
+/// Pace of the job over that with all replicas, one shard each and equal steps, if those that are left wait
+/// `slowest` steps for the slowest of them. GPUs that are left do no more than their share.
+double pace(const operation_state& s, double slowest) {
+  const double step = 1 + static_cast<double>(s.shards - 1) * s.setup->further_shard + slowest;
+  return is_redundant(s) ? std::min(live_share(s), 1 / step) : live_share(s) / step;
+}
+
+/// For how many steps replicas wait for the slowest, whose shards take independent times.
+double slowest_of(const operation_state& s) {
+  if (!(s.setup->spread > 0)) return 0;
+  return s.setup->spread * std::sqrt(static_cast<double>(s.shards)) *
+         largest_normal(static_cast<double>(s.setup->replicas - s.out));
+}
+
+/// Whether the job can do without the replicas that are out.
+bool can_do_without(const operation_state& s, const std::vector<bool>& out) {
+  const recovery_policy& r = s.setup->recovery;
+  const std::int64_t left = std::count(out.begin(), out.end(), false);
+  return left >= r.min_replicas && (!is_redundant(s) || shards_are_held(out, r.shards.copies));
 }
 
 component_toll* toll_of(operation_state& s) { return s.cause < 0 ? nullptr : &s.outcome.tolls[at(s.cause)]; }
@@ -68,6 +94,7 @@ void count_replicas(operation_state& s) {
     for (std::int64_t i = r.first; i <= r.last; ++i) s.replica_out[at(i)] = true;
   }
   s.out = std::count(s.replica_out.begin(), s.replica_out.end(), true);
+  share_shards(s);
 }
 
 /// Finds trays, then goes on with the restart or waits for a repair.
@@ -76,7 +103,7 @@ void place(operation_state& s) {
   s.moved += move_hurt(s.machine);
   count_replicas(s);
   const bool enough =
-      s.machine.hurt.empty() || (r.mode != recovery_mode::restart && s.setup->replicas - s.out >= r.min_replicas);
+      s.machine.hurt.empty() || (r.mode != recovery_mode::restart && can_do_without(s, s.replica_out));
   if (enough) enter(s, gpu_use::readying, s.moved > 0 ? r.spare_ready.base() : 0);
   else enter(s, gpu_use::waiting, -1);
 }
@@ -85,6 +112,7 @@ void stop_whole(operation_state& s, const job_hit& h) {
   const bool was_running = is_running(s) || s.phase == gpu_use::stalled;
   if (!was_running && s.phase == gpu_use::waiting) return;
   ++s.outcome.stops;
+  ++s.outcome.whole_stops;
   ++s.outcome.tolls[at(h.component)].stops;
   if (!was_running && s.setup->recovery.again == second_failure::queue) {
     ++s.pending;
@@ -118,6 +146,7 @@ double replica_restart(const operation_state& s, bool moved) {
 
 /// Lets replicas restart whose trays are all up.
 void restart_replicas(operation_state& s) {
+  if (is_redundant(s) && !s.setup->recovery.shards.rejoin) return;
   const bool moved = move_hurt(s.machine) > 0;
   std::vector<bool> lacking(s.replica_out.size());
   for (const std::int32_t slot : s.machine.hurt) {
@@ -134,19 +163,36 @@ void restart_replicas(operation_state& s) {
   }
 }
 
+/// Of the others, when a replica drops out. Shards that the lost one was alone to compute are made up for in the
+/// same step, by others that compute one more.
+double stall_of(const operation_state& s, double makes_up) {
+  return s.setup->recovery.replica_stall.base() + makes_up * s.setup->further_shard * s.setup->step_time.base();
+}
+
+/// Probability that a replica computes a shard that nobody else does, where each computes as few as cover the
+/// batch. Their computations are spread over the shards as evenly as they can be.
+double makes_up(const operation_state& s) {
+  if (!is_redundant(s) || s.setup->recovery.shards.computed == shards_computed::held) return 0;
+  const auto all = static_cast<double>(s.setup->replicas), each = static_cast<double>(s.shards);
+  const double alone = std::clamp(2 * all / (each * (all - static_cast<double>(s.out))) - 1, 0.0, 1.0);
+  return 1 - std::pow(1 - alone, each);
+}
+
 void drop_replicas(operation_state& s, const job_hit& h) {
   const std::vector<std::int64_t> hit = replicas_hit(s, h);
   std::int64_t dropped = 0;
+  std::vector<bool> out = s.replica_out;
   for (const std::int64_t i : hit) {
-    if (!s.replica_out[at(i)]) ++dropped;
+    if (!out[at(i)]) ++dropped;
+    out[at(i)] = true;
     ++s.replica_epoch[at(i)];  // a restart under way is void
     s.replica_restarts[at(i)] = false;
   }
-  if (dropped > 0 && s.setup->replicas - s.out - dropped < s.setup->recovery.min_replicas) {
+  if (dropped > 0 && !can_do_without(s, out)) {
     stop_whole(s, h);
     return;
   }
-  for (const std::int64_t i : hit) s.replica_out[at(i)] = true;
+  s.replica_out = out;
   s.load = s.clock.tiers.empty() ? 0 : s.clock.tiers.front().load.base();
   if (dropped == 0) {
     restart_replicas(s);
@@ -155,14 +201,29 @@ void drop_replicas(operation_state& s, const job_hit& h) {
   ++s.outcome.stops;
   ++s.outcome.tolls[at(h.component)].stops;
   s.cause = h.component;
-  if (is_running(s)) {  // the step under way is lost: half of one, in the mean
+  if (is_running(s) && !is_redundant(s)) {  // the step under way is lost: half of one, in the mean
     const double lost = std::min(s.clock.progress, s.setup->step_time.base() / 2 * speed_of(s));
     lose_work(s, lost);
     s.clock.progress -= lost;
   }
+  const double stall = stall_of(s, makes_up(s));
   s.out += dropped;
+  share_shards(s);
   if (s.phase == gpu_use::stalled && s.setup->recovery.again == second_failure::queue) ++s.pending;
-  else enter(s, gpu_use::stalled, s.setup->recovery.replica_stall.base());
+  else enter(s, gpu_use::stalled, stall);
+}
+
+/// Whether a restart under way goes on without the replicas that were hit. Until trays are looked for, it is for
+/// this to find who lacks some.
+bool starts_without(operation_state& s, const job_hit& h) {
+  if (s.phase == gpu_use::detecting || s.phase == gpu_use::deciding || s.phase == gpu_use::waiting) return true;
+  std::vector<bool> out = s.replica_out;
+  for (const std::int64_t i : replicas_hit(s, h)) out[at(i)] = true;
+  if (!can_do_without(s, out)) return false;
+  s.replica_out = out;
+  s.out = std::count(out.begin(), out.end(), true);
+  share_shards(s);
+  return true;
 }
 
 /// The job is ready for the next step; unless failures hit it meanwhile.
@@ -172,11 +233,18 @@ void finish_restart(operation_state& s) {
     enter(s, gpu_use::detecting, s.detection);
     return;
   }
-  if (s.setup->recovery.mode == recovery_mode::replica && s.out > 0) restart_replicas(s);
+  if (drops_replicas(s.setup->recovery.mode) && s.out > 0) restart_replicas(s);
   run_on(s);
 }
 
 }  // namespace
+
+void share_shards(operation_state& s) {
+  const shard_copies& x = s.setup->recovery.shards;
+  if (!is_redundant(s)) return;
+  s.shards = x.copies;
+  if (x.computed == shards_computed::needed) s.shards = fewest_shards(s.replica_out, x.copies).value_or(x.copies);
+}
 
 void order_at(operation_state& s, double after, const operation_event& e) {
   s.orders.push_back({s.now + after, e});
@@ -186,7 +254,7 @@ double speed_of(const operation_state& s) {
   double slowest = 1;
   for (const operation_state::slow_part& p : s.slow)
     if (p.tray < 0 || s.machine.slot_of[at(p.tray)] >= 0) slowest = std::min(slowest, p.speed);
-  return live_share(s) * slowest;
+  return pace(s, slowest_of(s)) * slowest;
 }
 
 void order_finish(operation_state& s) {
@@ -216,8 +284,10 @@ void account(operation_state& s, double now) {
     work(s.clock, s.now, dt, speed_of(s));
     const double stalled = s.clock.saving - saving, worked = dt - stalled;
     const double useful = (s.clock.progress - progress) * job_gpus(s), live = worked * live_share(s) * job_gpus(s);
+    const double copies = worked * (live_share(s) - pace(s, 0)) * job_gpus(s);
     spent(s, gpu_use::useful) += useful;
-    spent(s, gpu_use::slow) += live - useful;
+    spent(s, gpu_use::copies) += copies;
+    spent(s, gpu_use::slow) += live - useful - copies;
     spent(s, gpu_use::saving) += stalled * used;
     spent(s, gpu_use::left_out) += worked * used - live;
   } else {
@@ -230,12 +300,12 @@ void account(operation_state& s, double now) {
 
 void hit_job(operation_state& s, const job_hit& h) {
   if (s.absent || s.phase == gpu_use::after_end || s.phase == gpu_use::maintenance) return;
-  const bool alone = s.setup->recovery.mode == recovery_mode::replica &&
-                     (is_running(s) || s.phase == gpu_use::stalled) && !h.slots.empty();
-  if (alone) {
+  const bool works = is_running(s) || s.phase == gpu_use::stalled;
+  if (drops_replicas(s.setup->recovery.mode) && works && !h.slots.empty()) {
     drop_replicas(s, h);
     return;
   }
+  if (is_redundant(s) && !works && !h.slots.empty() && starts_without(s, h)) return;
   if (s.setup->recovery.mode == recovery_mode::elastic && s.out > 0 && is_running(s) && !h.slots.empty()) {
     const std::vector<std::int64_t> hit = replicas_hit(s, h);
     if (std::all_of(hit.begin(), hit.end(), [&](std::int64_t i) { return s.replica_out[at(i)]; })) return;
@@ -306,7 +376,7 @@ void end_phase(operation_state& s) {
     case gpu_use::stalled:
       if (s.pending > 0) {
         --s.pending;
-        enter(s, gpu_use::stalled, r.replica_stall.base());
+        enter(s, gpu_use::stalled, stall_of(s, makes_up(s)));
         break;
       }
       restart_replicas(s);
@@ -324,7 +394,7 @@ void look_for_trays(operation_state& s) {
   if (s.absent) return;
   if (s.phase == gpu_use::waiting) {
     place(s);
-  } else if (s.setup->recovery.mode == recovery_mode::replica) {
+  } else if (drops_replicas(s.setup->recovery.mode)) {
     if (is_running(s) && s.out > 0) restart_replicas(s);
   } else if (is_running(s) && s.out > 0) {  // elastic: grows as soon as a replica has its trays again
     const std::int64_t before = s.out;
@@ -347,6 +417,7 @@ void rejoin(operation_state& s, const operation_event& e) {
   s.replica_restarts[i] = false;
   s.replica_out[i] = false;
   --s.out;
+  share_shards(s);
   order_finish(s);
 }
 

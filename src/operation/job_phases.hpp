@@ -23,6 +23,8 @@ struct job_hit {
 
 /// A job on a machine, before anything happened.
 operation_state begin_job(const operation_setup& s, machine_state machine);
+/// Some replicas of a redundant job went or came: the others share the shards of the batch anew.
+void share_shards(operation_state& s);
 /// Accounts for the time until `now`.
 void account(operation_state& s, double now);
 /// A failure hit the job: it stops, or drops replicas.

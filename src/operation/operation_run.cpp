@@ -65,8 +65,14 @@ restart_costs mean_costs(const operation_setup& s, const std::vector<save_times>
     a_day += stops;
     if (!program) of_hardware += stops;
   }
+  const shard_copies& x = s.recovery.shards;
+  const bool redundant = s.recovery.mode == recovery_mode::redundant;
+  // Failures that hit one replica stop the whole job only if they hit all that hold a shard.
+  const double masked =
+      redundant ? std::max(1.0, masked_failures(static_cast<double>(s.replicas), static_cast<double>(x.copies)))
+                : 1;
   return {
-      seconds::from_base(86400 / a_day), mean_stall(tiers),
+      seconds::from_base(86400 / a_day * masked), mean_stall(tiers),
       s.recovery.mean_restart(gpus) + s.recovery.spare_ready.read() * (of_hardware / a_day) + tiers.back().load};
 }
 
@@ -87,6 +93,7 @@ operation_state begin_job(const operation_setup& setup, machine_state machine) {
   s.replica_out.resize(at(setup.replicas));
   s.replica_restarts.resize(at(setup.replicas));
   s.replica_epoch.resize(at(setup.replicas));
+  share_shards(s);
   s.outcome.tolls.resize(setup.failures.components.size());
   s.outcome.least_trays_up = static_cast<double>(setup.cluster.trays());
   return s;

@@ -25,9 +25,27 @@ std::int64_t gpus_of_programs(const operation_state& s) {
   return s.alone ? s.machine.asked.slots * s.machine.shape.gpus_per_tray : s.machine.shape.gpus();
 }
 
+double life(operation_state& s, std::int32_t c) {
+  const component& k = component_of(s, c);
+  return weibull(s.draws[at(c)], k.shape) * k.mtbf.base();
+}
+
+/// Parts with lives of their own are new at first.
+void begin_lives(operation_state& s, std::int32_t c) {
+  const component& k = component_of(s, c);
+  if (!k.ages) return;
+  const auto count = static_cast<std::int64_t>(count_of(k, s.machine.shape, 0));
+  for (std::int64_t i = 0; i < count; ++i) s.lives[at(c)].emplace(life(s, c), i);
+}
+
 /// Orders the next failure of a kind.
 void order_failure(operation_state& s, std::int32_t c) {
   const component& k = component_of(s, c);
+  if (k.ages) {
+    if (!s.lives[at(c)].empty())
+      order_at(s, s.lives[at(c)].top().first - s.now, {.kind = operation_event_kind::failure, .component = c});
+    return;
+  }
   const double a_day = failures_per_day(k, s.machine.shape, gpus_of_programs(s)) *
                        std::max<double>(1, s.setup->failures.early_factor);
   if (!(a_day > 0)) return;
@@ -50,6 +68,15 @@ chance chance_of(std::mt19937_64& g) {
 
 std::int64_t picked(double u, std::int64_t n) {
   return std::min(n - 1, static_cast<std::int64_t>(u * static_cast<double>(n)));
+}
+
+/// The first tray of the part in which component `number` of a kind is.
+std::int64_t tray_with(const operation_state& s, const component& k, std::int64_t number) {
+  const cluster_shape& shape = s.machine.shape;
+  const std::int64_t part = number / k.each.read();
+  if (k.of == cluster_part::gpu) return part / shape.gpus_per_tray;
+  if (k.of == cluster_part::tray) return part;
+  return part * trays_of(k.of, 0, shape).count;
 }
 
 /// The first tray of the part that fails; -1: a lemon that was replaced, so that nothing fails.
@@ -163,11 +190,20 @@ std::optional<strike> next_strike(operation_state& s, std::int32_t c) {
   const component& k = component_of(s, c);
   const failure_model& m = s.setup->failures;
   const chance x = chance_of(s.draws[at(c)]);
+  std::int64_t tray = -1;
+  if (k.ages) {
+    const std::int64_t number = s.lives[at(c)].top().second;
+    s.lives[at(c)].pop();
+    s.lives[at(c)].emplace(s.now + repair_time(k, x) + life(s, c), number);
+    tray = tray_with(s, k, number);
+  }
   order_failure(s, c);
   if (m.clock == failure_clock::up && !is_running(s)) return std::nullopt;
-  if (x.accepted * std::max<double>(1, m.early_factor) >= early_rate(m, seconds::from_base(s.now)))
-    return std::nullopt;
-  const std::int64_t tray = tray_that_fails(s, k, x);
+  if (!k.ages) {
+    if (x.accepted * std::max<double>(1, m.early_factor) >= early_rate(m, seconds::from_base(s.now)))
+      return std::nullopt;
+    tray = tray_that_fails(s, k, x);
+  }
   if (tray < 0) return std::nullopt;
   const bool of_tray = k.of == cluster_part::gpu || k.of == cluster_part::tray;
   if (of_tray && s.machine.causes[at(tray)] > 0) return std::nullopt;  // what is off does not fail
@@ -218,6 +254,8 @@ void begin_failures(operation_state& s, std::uint64_t seed) {
   const auto kinds = static_cast<std::int32_t>(s.setup->failures.components.size());
   for (std::int32_t c = 0; c < kinds; ++c) {
     s.draws.emplace_back(mixed(mixed(seed) + static_cast<std::uint64_t>(c)));
+    s.lives.emplace_back();
+    begin_lives(s, c);
     order_failure(s, c);
   }
   choose_lemons(s, seed);

@@ -110,7 +110,7 @@ site_figures site_of_cluster(result& out, const scenario& s, const priced_cluste
   for (std::size_t m = 0; m < c.drawn.size(); ++m) {
     double busy = 0;
     for (const cluster_seed& r : study.runs)
-      for (const gpu_use u : {gpu_use::useful, gpu_use::redone})
+      for (const gpu_use u : {gpu_use::useful, gpu_use::redone, gpu_use::copies})
         busy += r.members[m].gpu_seconds[static_cast<std::size_t>(u)];
     work.push_back({c.drawn[m], busy / all});
   }

@@ -194,7 +194,7 @@ site_figures site_of_months(result& out, const scenario& s, const training_tally
   value section = step.energy.find("facility") ? *step.energy.find("facility") : value{value::object{}};
   if (job.stops > 0) section.set("between_stops_s", job.wall / job.stops);
   out.energy.set("facility", std::move(section));
-  return site_of_shares(out, s, {{drawn_while_training(step), job.goodput + job.redone}},
+  return site_of_shares(out, s, {{drawn_while_training(step), job.goodput + job.redone + job.copies}},
                         seconds::from_base(job.wall));
 }
 

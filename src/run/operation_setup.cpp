@@ -81,10 +81,18 @@ operation_setup setup_of(const scenario& s, const operation_workload& o, const c
   out.asked = trays_for(s.platform, w);
   out.replicas = t.replicas.value_or(w.par.dp);
   out.step_time = step_time;
+  out.spread = t.step_spread;
   out.duration = o.duration;
   const double tokens = static_cast<double>(w.global_batch_size * w.seq_length);
   if (w.token_budget) out.work = step_time * (*w.token_budget / tokens);
   price_copies(out, j, s.platform);
+  if (t.recovery.mode == recovery_mode::redundant) {
+    cluster_job two = j;
+    auto doubled = std::make_shared<scenario>(*j.alone);
+    std::get<training_workload>(doubled->workload).global_batch_size *= 2;
+    two.alone = std::move(doubled);
+    if (const seconds time = price_step(two, {}).time; time > step_time) out.further_shard = time / step_time - 1;
+  }
   for (component& c : out.failures.components)
     if (c.degraded) c.speed = step_time / price_step(j, {degraded_part(c, out.asked)}).time;
   return out;
@@ -103,6 +111,9 @@ std::vector<std::string> setup_problems(const operation_setup& s, std::int64_t s
   if (s.recovery.min_replicas > s.replicas)
     out.push_back(
         fmt::format("the job has {} replicas, of which {} have to be there", s.replicas, s.recovery.min_replicas));
+  if (s.recovery.mode == recovery_mode::redundant && s.recovery.shards.copies > s.replicas)
+    out.push_back(fmt::format("a shard has {} copies, more than the job has replicas: {}",
+                              s.recovery.shards.copies, s.replicas));
   if (s.replicas > s.asked.slots * s.cluster.gpus_per_tray)
     out.push_back(
         fmt::format("{} replicas do not fit on {} GPUs", s.replicas, s.asked.slots * s.cluster.gpus_per_tray));

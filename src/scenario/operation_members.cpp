@@ -15,6 +15,8 @@ using config::reader;
 constexpr config::range<double> speed{1e-6, 1.0};
 constexpr config::range<std::int64_t> few{1, 1'000'000};
 constexpr config::range<double> shape{0.1, 20.0};
+/// Whose gaps between failures have the shape: those of all components of a kind, or of each.
+const std::array<std::string, 2> shape_holders = {"all", "each"};
 
 template <class Enum, std::size_t N>
 Enum read_name(reader& r, const char* key, const std::array<std::string, N>& names, Enum usual) {
@@ -48,11 +50,14 @@ component read_component(reader& r, const std::string& name) {
   c.each = r.integer_or("each", 1, few);
   c.mtbf = r.quantity<seconds>("mtbf", config::positive);
   c.shape = r.number_or("shape", 1, shape);
+  c.ages = r.one_of_or("shape_of", shape_holders, 0) == 1;
   c.takes_down = read_name(r, "takes_down", cluster_part_names, c.of);
   if (c.of != cluster_part::process && c.takes_down == cluster_part::process && r.has("takes_down"))
     r.fail("takes_down", "a part of the hardware takes down at least a tray");
   if (c.of == cluster_part::process && c.takes_down != cluster_part::process)
     r.fail("takes_down", "a program takes down its process");
+  if (c.of == cluster_part::process && c.ages)
+    r.fail("shape_of", "a program does not age; give a part of the hardware");
   c.tolerated = r.integer_or("tolerated", 0, {0, 1'000'000});
   c.effect = read_name(r, "effect", failure_effect_names, failure_effect::stops);
   if (c.tolerated.peek() > 0 && c.effect != failure_effect::stops)
@@ -154,6 +159,9 @@ recovery_policy read_recovery(reader& workload, std::optional<std::int64_t>& rep
   p.min_replicas = r.integer_or("min_replicas", 1, few);
   if (replicas && p.min_replicas > *replicas)
     r.fail("min_replicas", fmt::format("the job has {} replicas", *replicas));
+  p.shards.copies = r.integer_or("copies", 2, few);
+  p.shards.computed = read_name(r, "computed", shards_computed_names, shards_computed::held);
+  p.shards.rejoin = r.boolean_or("rejoin", true);
   r.done();
   return p;
 }
@@ -166,6 +174,7 @@ value text_of(const component& c) {
   out.set("each", c.each.peek());
   out.set("mtbf", text_of(c.mtbf.peek()));
   out.set("shape", c.shape.peek());
+  if (c.ages) out.set("shape_of", shape_holders[1]);
   out.set("takes_down", cluster_part_names[static_cast<std::size_t>(c.takes_down)]);
   out.set("tolerated", c.tolerated.peek());
   out.set("effect", failure_effect_names[static_cast<std::size_t>(c.effect)]);
@@ -235,6 +244,11 @@ value recovery_text(const recovery_policy& p, const std::optional<std::int64_t>&
   out.set("slow_parts", p.evict_slow ? "evict" : "keep");
   if (replicas) out.set("replicas", *replicas);
   out.set("min_replicas", p.min_replicas);
+  if (p.shards != shard_copies{}) {
+    out.set("copies", p.shards.copies);
+    out.set("computed", shards_computed_names[static_cast<std::size_t>(p.shards.computed)]);
+    out.set("rejoin", p.shards.rejoin);
+  }
   return out;
 }
 
@@ -244,6 +258,7 @@ training_operation read_training_operation(config::reader& w) {
   training_operation out;
   w.string_or("profile", usual_profile);
   out.racks_per_row = w.integer("racks_per_row", few);
+  out.step_spread = w.number_or("step_spread", 0, config::fraction);
   out.failures = read_failures(w);
   read_saves(w, out);
   out.recovery = read_recovery(w, out.replicas);
@@ -256,6 +271,7 @@ training_operation read_training_operation(config::reader& w) {
 
 value write_training_operation(const training_operation& t) {
   value out{value::object{{"racks_per_row", t.racks_per_row}}};
+  if (t.step_spread.peek() > 0) out.set("step_spread", t.step_spread.peek());
   out.set("failures", failures_text(t.failures));
   out.set("checkpoint", saves_text(t));
   out.set("recovery", recovery_text(t.recovery, t.replicas));

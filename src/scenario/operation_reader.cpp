@@ -61,7 +61,7 @@ operation_case read_operation(config::reader& r, const config::document& doc, co
   o.seeds = w.integer_or("seeds", 1, {1, 100'000});
   if (r.has("jobs")) o.training = read_training_operation(w);
   else
-    for (const char* key : {"profile", "failures", "checkpoint", "recovery", "maintenance"})
+    for (const char* key : {"profile", "failures", "checkpoint", "recovery", "maintenance", "step_spread"})
       w.belongs(key, "a scenario with \"jobs\"");
   if (std::optional<config::reader> q = w.find_child("queue"))
     o.queue = read_queue(*q, {doc, p, r.has("jobs")}, problems);

@@ -9,22 +9,11 @@
 #include <random>
 
 #include "nvlsim/units/random.hpp"
+#include "nvlsim/units/statistics.hpp"
 #include "nvlsim/units/units_text.hpp"
 
 namespace nvlsim {
 namespace {
-
-double below(double z) { return std::erfc(-z / std::numbers::sqrt2) / 2; }
-
-/// The z below which a standard normal lies with probability `u`.
-double normal_quantile(double u) {
-  double low = -40, high = 40;
-  for (int i = 0; i < 60; ++i) {
-    const double z = (low + high) / 2;
-    (below(z) < u ? low : high) = z;
-  }
-  return (low + high) / 2;
-}
 
 /// A log-normal whose values above `longest` are `longest`.
 struct clipped_log_normal {
@@ -33,8 +22,8 @@ struct clipped_log_normal {
   /// The mean of what lies below the normal's `z`, times its probability.
   double mean_below(double z) const {
     const double cut = std::log(longest / median) / sigma;
-    return median * std::exp(sigma * sigma / 2) * below(std::min(z, cut) - sigma) +
-           longest * std::max(0.0, below(z) - below(cut));
+    return median * std::exp(sigma * sigma / 2) * normal_below(std::min(z, cut) - sigma) +
+           longest * std::max(0.0, normal_below(z) - normal_below(cut));
   }
 };
 
@@ -80,7 +69,7 @@ double share_below(const std::vector<cell>& cells, double sigma, const job_gener
   double out = 0;
   for (const cell& c : cells) {
     const clipped_log_normal d = with_mean(c.mean_run, sigma, g.max_run.base());
-    out += c.share * below(std::log(g.median_run.base() / d.median) / sigma);
+    out += c.share * normal_below(std::log(g.median_run.base() / d.median) / sigma);
   }
   return out;
 }

@@ -104,8 +104,8 @@ class operation_layouts final : public search_space {
   void list(const allowed_values& allowed, std::int64_t domain) {
     constexpr std::int64_t most_spares = 4;
     intervals_ = allowed.integers("checkpoint_interval", {60, 120, 180, 300, 600, 1200, 1800, 3600});
-    const bool stated = allowed.asks("recovery", "restart") || allowed.asks("recovery", "elastic") ||
-                        allowed.asks("recovery", "replica");
+    const bool stated = std::any_of(recovery_mode_names.begin(), recovery_mode_names.end(),
+                                    [&](const std::string& mode) { return allowed.asks("recovery", mode); });
     for (std::size_t m = 0; m < recovery_mode_names.size(); ++m)
       if (stated ? allowed.allows("recovery", recovery_mode_names[m]) : recovery_mode_names[m] == own_mode())
         modes_.push_back(m);
@@ -148,6 +148,12 @@ class operation_layouts final : public search_space {
       job->platform = machine_;
       job->workload = workload(group);
       c.jobs.front().alone = std::move(job);
+      if (std::find(modes_.begin(), modes_.end(), static_cast<std::size_t>(recovery_mode::redundant)) !=
+          modes_.end()) {
+        auto cluster = std::make_shared<operation_workload>(*c.cluster);
+        cluster->training->recovery.mode = recovery_mode::redundant;  // so that its steps are priced too
+        c.cluster = std::move(cluster);
+      }
       prices_[group] = price_alone(s);
     });
     return prices_[group];

@@ -52,6 +52,7 @@ struct component {
   constant<std::int64_t> each = 1;      ///< of them in each such part
   constant<seconds> mtbf;               ///< of one of them; more than 0
   constant<double> shape = 1;  ///< Weibull shape of the gaps between failures of all of them; below 1: bursts
+  bool ages = false;           ///< the shape is that of the life of each, which begins anew with its repair
   cluster_part takes_down =
       cluster_part::tray;  ///< which part is out until the repair; never less than a tray, or the process
   constant<std::int64_t> tolerated = 0;  ///< how many of them in one part may be broken at once without effect

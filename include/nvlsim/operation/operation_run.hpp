@@ -7,9 +7,11 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
+#include <queue>
 #include <random>
 #include <string_view>
 #include <utility>
@@ -31,7 +33,9 @@ struct operation_setup {
   maintenance_plan maintenance;
   tray_request asked;
   std::int64_t replicas = 1;  ///< of the model, that can go on without each other
-  seconds step_time;          ///< with all replicas at full speed
+  seconds step_time;          ///< with all replicas at full speed, each with one shard of the batch
+  double further_shard = 1;   ///< what another shard adds to a step, over the step with one
+  double spread = 0;          ///< standard deviation of the time of a shard in a replica, over the step with one
   seconds duration;
   std::optional<seconds> work;  ///< at full speed, after which the job is done
 };
@@ -41,6 +45,7 @@ enum class gpu_use {
   useful,        ///< steps that were kept
   redone,        ///< steps that a failure made worthless
   slow,          ///< waiting for slow parts
+  copies,        ///< computing shards of the batch that others compute too, or in place of lost replicas
   saving,        ///< stopped by saves
   detecting,     ///< from a failure until it is noticed
   deciding,      ///< diagnosis and eviction
@@ -56,10 +61,10 @@ enum class gpu_use {
   spare,     ///< up, not in the job
   after_end  ///< the job is done
 };
-inline constexpr std::array<std::string_view, 17> gpu_use_names = {
-    "useful",   "redone",      "slow",         "saving",  "detecting",  "deciding",
-    "waiting",  "readying",    "initialising", "loading", "first_step", "stalled",
-    "left_out", "maintenance", "repair",       "spare",   "after_end"};
+inline constexpr std::array<std::string_view, 18> gpu_use_names = {
+    "useful",   "redone",   "slow",        "copies",       "saving",  "detecting",
+    "deciding", "waiting",  "readying",    "initialising", "loading", "first_step",
+    "stalled",  "left_out", "maintenance", "repair",       "spare",   "after_end"};
 
 enum class operation_event_kind {
   failure,
@@ -102,12 +107,13 @@ struct operation_span {
 
 struct operation_outcome {
   std::array<double, gpu_use_names.size()>
-      gpu_seconds{};          ///< of all GPUs of the cluster; their sum is all there is
-  double progress = 0;        ///< useful work, seconds at full speed
-  double began = 0;           ///< first start
-  double wall = 0;            ///< from there to the end of the job or of the run
-  std::int64_t stops = 0;     ///< failures that stopped the job
-  std::int64_t failures = 0;  ///< of all components
+      gpu_seconds{};             ///< of all GPUs of the cluster; their sum is all there is
+  double progress = 0;           ///< useful work, seconds at full speed
+  double began = 0;              ///< first start
+  double wall = 0;               ///< from there to the end of the job or of the run
+  std::int64_t stops = 0;        ///< failures that stopped the job, or replicas of it
+  std::int64_t whole_stops = 0;  ///< those that stopped all of it
+  std::int64_t failures = 0;     ///< of all components
   std::int64_t saves = 0;
   std::optional<double> finished;  ///< when the work was done
   double least_trays_up = 0;
@@ -117,6 +123,10 @@ struct operation_outcome {
   double useful_share() const { return wall > 0 ? progress / wall : 0; }
 };
 inline constexpr std::size_t most_spans = 4000;
+
+/// When each component of a kind fails, soonest first, and its number.
+using life_queue = std::priority_queue<std::pair<double, std::int64_t>,
+                                       std::vector<std::pair<double, std::int64_t>>, std::greater<>>;
 
 /// The state of a run. Whoever keeps time takes `orders` after each call.
 struct operation_state {
@@ -138,6 +148,7 @@ struct operation_state {
   std::vector<std::uint64_t> replica_epoch;  ///< of those that are out: of their restart
   std::vector<bool> replica_out, replica_restarts;
   std::int64_t out = 0;
+  std::int64_t shards = 1;  ///< of the batch, that each replica computes
 
   struct slow_part {
     std::int64_t number = 0, tray = -1;
@@ -149,6 +160,7 @@ struct operation_state {
   double clean = std::numeric_limits<double>::infinity();  ///< progress of the last copy before the first of them
 
   std::vector<std::mt19937_64> draws;  ///< by component, so that policies do not change what fails when
+  std::vector<life_queue> lives;       ///< by component, of those that age
   std::vector<std::int64_t> lemons;    ///< trays
   std::map<std::int64_t, std::int64_t> lemon_failures;
   std::map<std::pair<std::int32_t, std::int64_t>, std::int64_t>

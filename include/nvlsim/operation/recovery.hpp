@@ -12,11 +12,32 @@ namespace nvlsim {
 
 /// How a job goes on without a part of its hardware.
 enum class recovery_mode {
-  restart,  ///< the whole job restarts, on as much hardware as before; without spares it waits for a repair
-  elastic,  ///< the whole job restarts; replicas without hardware are left out until a repair
-  replica   ///< the replicas that were hit drop out, the others stall shortly and go on
+  restart,   ///< the whole job restarts, on as much hardware as before; without spares it waits for a repair
+  elastic,   ///< the whole job restarts; replicas without hardware are left out until a repair
+  replica,   ///< the replicas that were hit drop out, the others stall shortly and go on
+  redundant  ///< so too, and the others compute what the lost ones did, while somebody holds its shard
 };
-inline const std::array<std::string, 3> recovery_mode_names = {"restart", "elastic", "replica"};
+inline const std::array<std::string, 4> recovery_mode_names = {"restart", "elastic", "replica", "redundant"};
+/// Whether replicas drop out alone.
+inline bool drops_replicas(recovery_mode m) {
+  return m == recovery_mode::replica || m == recovery_mode::redundant;
+}
+
+/// Which of the shards that a replica holds it computes in a step.
+enum class shards_computed {
+  held,   ///< all: every shard is computed by all that hold it
+  needed  ///< as few as cover the batch, the same number in each replica
+};
+inline const std::array<std::string, 2> shards_computed_names = {"held", "needed"};
+
+/// Of a redundant job: each of as many shards of the batch as there are replicas is held by several, neighbours in
+/// a ring.
+struct shard_copies {
+  std::int64_t copies = 2;  ///< replicas that hold a shard; at least 1
+  shards_computed computed = shards_computed::held;
+  bool rejoin = true;  ///< a lost replica comes back after its own restart; else when the whole job restarts
+  bool operator==(const shard_copies&) const = default;
+};
 
 /// What a failure does that hits a job which is not yet back from an earlier one.
 enum class second_failure {
@@ -28,7 +49,8 @@ inline const std::array<std::string, 2> second_failure_names = {"restart", "queu
 struct recovery_policy {
   recovery_mode mode = recovery_mode::restart;
   second_failure again = second_failure::restart;
-  std::int64_t min_replicas = 1;    ///< elastic and replica: with fewer the job waits for repairs
+  std::int64_t min_replicas = 1;    ///< of a job that does without some: with fewer it waits for repairs
+  shard_copies shards;              ///< of a redundant job
   constant<double> watched = 1;     ///< share of failures that health checks see
   constant<seconds> health;         ///< until a health check sees a failure
   constant<seconds> watchdog;       ///< until a time-out does

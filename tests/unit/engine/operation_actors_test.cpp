@@ -10,7 +10,7 @@ namespace {
 
 TEST_CASE("Actors and the queue of events give the same months") {
   const platform p = test::bare_ports(2.5_us);
-  for (const recovery_mode mode : {recovery_mode::restart, recovery_mode::elastic, recovery_mode::replica}) {
+  for (const recovery_mode mode : test::all_modes) {
     const operation_setup s = test::eventful(mode);
     for (std::uint64_t seed = 1; seed <= 4; ++seed) {
       INFO("mode " << static_cast<int>(mode) << ", seed " << seed);

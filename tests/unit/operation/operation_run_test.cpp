@@ -81,7 +81,7 @@ TEST_CASE("Racks with k of 18 trays up are as frequent as the binomial says") {
 }
 
 TEST_CASE("Every GPU-hour is accounted for, whatever happens") {
-  for (const recovery_mode mode : {recovery_mode::restart, recovery_mode::elastic, recovery_mode::replica}) {
+  for (const recovery_mode mode : test::all_modes) {
     const operation_setup s = eventful(mode);
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
       const operation_outcome o = run_by_queue(s, seed);

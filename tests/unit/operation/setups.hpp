@@ -12,6 +12,9 @@ namespace nvlsim::test {
 
 inline constexpr double hour = 3600, day = 86400;
 
+inline constexpr recovery_mode all_modes[] = {recovery_mode::restart, recovery_mode::elastic,
+                                              recovery_mode::replica, recovery_mode::redundant};
+
 inline constant<seconds> secs(double s) { return seconds::from_base(s); }
 
 /// A component of every GPU that stops the job.

@@ -62,6 +62,25 @@ TEST_CASE("An override changes one number of the profile, and null takes a compo
   CHECK(training_of(s).recovery.mode == recovery_mode::elastic);
 }
 
+TEST_CASE("A scenario says how redundant a job is, which parts age, and how much steps differ") {
+  const scenario s = load({{"/workload/recovery/mode", "redundant"},
+                           {"/workload/recovery/copies", "3"},
+                           {"/workload/recovery/computed", "needed"},
+                           {"/workload/recovery/rejoin", "false"},
+                           {"/workload/failures/components/gpu/shape", "0.78"},
+                           {"/workload/failures/components/gpu/shape_of", "each"},
+                           {"/workload/step_spread", "0.05"}});
+  const training_operation& t = training_of(s);
+  CHECK(t.recovery.mode == recovery_mode::redundant);
+  CHECK(t.recovery.shards == shard_copies{3, shards_computed::needed, false});
+  CHECK(component_of(s, "gpu").ages);
+  CHECK_FALSE(component_of(s, "hbm").ages);
+  CHECK(t.step_spread == 0.05);
+  CHECK(problems_of({{"/workload/failures/components/software/shape_of", "each"}}).find("does not age") !=
+        std::string::npos);
+  CHECK(problems_of({{"/workload/recovery/copies", "0"}}).find("/workload/recovery/copies") != std::string::npos);
+}
+
 TEST_CASE("All problems of an operation are told at once, where they are") {
   const std::string told = problems_of({{"/workload/duration", "90"},
                                         {"/workload/failures/components/gpu/effect", "explodes"},
