@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "nvlsim/config/digest.hpp"
@@ -140,12 +143,20 @@ auto named_file(std::string_view what, const std::string& name, const std::files
   };
 }
 
-/// Takes libraries that replace a part out of the overrides: `--set /stack/collectives=NAME`.
+bool replaces(const override_at& o, const stack_part& p) {
+  return o.pointer == pointer_to("", p.name) && o.v.string();
+}
+/// Whether it names another library for a part: `--set /stack/collectives=NAME`.
+bool is_swap(const override_at& o) {
+  return std::any_of(stack_parts.begin(), stack_parts.end(), [&](const stack_part& p) { return replaces(o, p); });
+}
+
+/// Takes libraries that replace a part out of the overrides.
 std::vector<part_swap> take_swaps(std::vector<override_at>& sets) {
   std::vector<part_swap> out;
   for (const stack_part& p : stack_parts)
     std::erase_if(sets, [&](const override_at& o) {
-      if (o.pointer != pointer_to("", p.name) || !o.v.string()) return false;
+      if (!replaces(o, p)) return false;
       out.push_back({std::string(p.name), *o.v.string(), o.by, o.written_at.empty() ? o.pointer : o.written_at});
       return true;
     });
@@ -212,21 +223,115 @@ loaded<stack> load_stack(const std::string& name, const data_folders& data, cons
   return load_input<stack>({"stack", name, asked_by}, members, problems, find, read_stack);
 }
 
+namespace {
+
+std::string digest_of_members(const known_stack& s) {
+  value all{value::object{}};
+  for (std::size_t i = 0; i < s.members.size(); ++i) all.set((*s.resolved.members())[i].first, s.members[i]);
+  return config::digest(all);
+}
+
+/// The section that an override goes into; empty if it replaces one, or goes elsewhere.
+std::string_view section_of(const override_at& o, const value& root) {
+  for (const std::string_view s : stack_sections)
+    if (o.pointer.starts_with(pointer_to("", s) + '/') && root.find(s) && root.find(s)->members()) return s;
+  return {};
+}
+
+/// Whether a pointer leads to a section or into it.
+bool is_in(std::string_view pointer, std::string_view section) {
+  return pointer.size() > section.size() && pointer.substr(1).starts_with(section) &&
+         (pointer.size() == section.size() + 1 || pointer[section.size() + 1] == '/');
+}
+
+/// Puts what `from` has in a section in the place of what `into` has there; both are in the order of sections.
+template <class List, class Pointer>
+bool replace_section(List& into, List& from, std::string_view section, Pointer pointer) {
+  const auto here = [&](const auto& x) { return is_in(pointer(x), section); };
+  const auto at = std::find_if(into.begin(), into.end(), here);
+  const auto end = std::find_if_not(at, into.end(), here);
+  List own;
+  std::copy_if(from.begin(), from.end(), std::back_inserter(own), here);
+  if (at == into.end() && !own.empty()) return false;  // where it goes is not known
+  into.insert(into.erase(at, end), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
+  return true;
+}
+
+/// The stack with overrides inside its sections, of which only those are read again. None where the whole has to
+/// be read: for other overrides, and to tell what is wrong with these.
+std::shared_ptr<const known_stack> with_sections(const known_stack& base, const std::vector<override_at>& sets) {
+  const config::document& was = base.file.source;
+  config::document part;
+  part.root = value{value::object{}};
+  part.self = was.self;
+  std::set<std::string_view> touched;
+  for (const override_at& o : sets) touched.insert(section_of(o, was.root));
+  if (touched.contains({})) return nullptr;
+  if (const value* sources = was.root.find("sources")) part.root.set("sources", *sources);
+  if (const auto whole = was.origins.find(""); whole != was.origins.end()) part.origins.insert(*whole);
+  for (const std::string_view s : touched) {
+    part.root.set(s, *was.root.find(s));
+    for (auto o = was.origins.lower_bound(pointer_to("", s)); o != was.origins.end() && is_in(o->first, s); ++o)
+      part.origins.insert(*o);
+  }
+  diagnostics problems;
+  for (const override_at& o : sets) config::override_value(part, o.pointer, o.v, o.by, problems);
+  auto out = std::make_shared<known_stack>(base);
+  for (const std::string_view s : stack_sections)
+    if (touched.contains(s)) read_stack_section(part, s, out->file.content, problems);
+  if (!problems.empty()) return nullptr;
+  const value resolved = part.resolved();
+  config::document& now = out->file.source;
+  for (const std::string_view s : touched) {
+    const auto by_pointer = [](const auto& x) -> const std::string& { return x.pointer; };
+    const auto by_first = [](const auto& x) -> const std::string& { return x.first; };
+    if (!replace_section(now.sources, part.sources, s, by_pointer) ||
+        !replace_section(now.defaults, part.defaults, s, by_first))
+      return nullptr;
+    now.root.set(s, *part.root.find(s));
+    std::erase_if(now.origins, [&](const auto& o) { return is_in(o.first, s); });
+    std::erase_if(now.spelled, [&](const auto& o) { return is_in(o.first, s); });
+    out->resolved.set(s, *resolved.find(s));
+    for (std::size_t i = 0; i < out->members.size(); ++i)
+      if ((*out->resolved.members())[i].first == s) out->members[i] = config::digest(*resolved.find(s));
+  }
+  for (const auto& o : part.origins) now.origins.insert_or_assign(o.first, o.second);
+  now.spelled.insert(part.spelled.begin(), part.spelled.end());
+  out->digest = digest_of_members(*out);
+  return out;
+}
+
+}  // namespace
+
+known_stack with_digests(loaded<stack> file) {
+  known_stack out{std::move(file), {}, {}};
+  out.resolved = out.file.source.resolved();
+  for (const auto& [name, member] : *out.resolved.members()) out.members.push_back(config::digest(member));
+  out.digest = digest_of_members(out);
+  return out;
+}
+
 std::shared_ptr<const known_stack> share_stack(const std::string& name, const data_folders& data,
                                                const std::vector<override_at>& sets, const problem& asked_by,
                                                diagnostics& problems) {
   const auto read = [&](diagnostics& found) {
-    known_stack out{load_stack(name, data, sets, asked_by, found), {}, {}};
-    if (!found.empty()) return out;
-    out.resolved = out.file.source.resolved();
-    out.digest = config::digest(out.resolved);
-    return out;
+    loaded<stack> file = load_stack(name, data, sets, asked_by, found);
+    return found.empty() ? with_digests(std::move(file)) : known_stack{std::move(file), {}, {}};
   };
-  if (!sets.empty() || data.kept) {
-    if (sets.empty()) return data.kept->stacks.get(name, problems, read);
+  std::vector<override_at> libraries;
+  std::string key = name;
+  for (const override_at& o : sets)
+    if (is_swap(o)) libraries.push_back(o), key += fmt::format(" {}={}", o.pointer, *o.v.string());
+  if (data.kept && libraries.size() == sets.size()) return data.kept->stacks.get(key, problems, read);
+  if (!sets.empty()) {
     diagnostics found;
-    auto out = std::make_shared<const known_stack>(read(found));
-    for (problem& p : found.sorted()) problems.add(std::move(p));
+    std::vector<override_at> members = sets;
+    std::erase_if(members, is_swap);
+    const auto base = members.empty() ? nullptr : share_stack(name, data, libraries, asked_by, found);
+    if (auto out = base && found.empty() ? with_sections(*base, members) : nullptr) return out;
+    diagnostics of_whole;
+    auto out = std::make_shared<const known_stack>(read(of_whole));
+    for (problem& p : of_whole.sorted()) problems.add(std::move(p));
     return out;
   }
   static std::map<std::pair<std::string, std::filesystem::path>,

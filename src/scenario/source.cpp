@@ -225,9 +225,7 @@ std::optional<scenario> told(const scenario& s) {
     known_stack changed = *was.software;
     write_over(changed.file.source, in_stack);
     changed.file.content = s.stack;
-    changed.resolved = changed.file.source.resolved();
-    changed.digest = config::digest(changed.resolved);
-    now.software = std::make_shared<const known_stack>(std::move(changed));
+    now.software = std::make_shared<const known_stack>(with_digests(std::move(changed.file)));
   }
   if (other_model) write_over(now.net.source, {{std::string(unlisted), config::digest(content_of(s.model))}});
   scenario out = s;

@@ -126,6 +126,26 @@ std::vector<kernel_spread> read_kernel_spreads(config::reader& r) {
 
 }  // namespace
 
+namespace {
+
+void read_section(config::reader& r, std::string_view section, stack& into) {
+  if (section == "kernels") {
+    into.kernels = read_kernels(r);
+  } else if (auto s = r.find_child(section); !s) {
+    return;
+  } else if (section == "kernel_spreads") {
+    into.kernel_spreads = read_kernel_spreads(*s);
+  } else if (section == "collectives") {
+    into.collectives = read_collectives(*s);
+  } else if (section == "training") {
+    into.training = read_training(*s);
+  } else {
+    into.inference = read_inference(*s);
+  }
+}
+
+}  // namespace
+
 stack read_stack(config::document& doc, std::string name, diagnostics& problems) {
   config::reader r(doc, problems);
   stack s;
@@ -135,13 +155,15 @@ stack read_stack(config::document& doc, std::string name, diagnostics& problems)
   r.ignore("sources");
   s.description = r.string("description");
   r.require_sources("/stack");
-  s.kernels = read_kernels(r);
-  if (auto k = r.find_child("kernel_spreads")) s.kernel_spreads = read_kernel_spreads(*k);
-  if (auto c = r.find_child("collectives")) s.collectives = read_collectives(*c);
-  if (auto t = r.find_child("training")) s.training = read_training(*t);
-  if (auto i = r.find_child("inference")) s.inference = read_inference(*i);
+  for (const std::string_view section : stack_sections) read_section(r, section, s);
   r.done();
   return s;
+}
+
+void read_stack_section(config::document& doc, std::string_view section, stack& into, diagnostics& problems) {
+  config::reader r(doc, problems);
+  r.require_sources("/stack");
+  read_section(r, section, into);
 }
 
 value write_stack(const stack& s) {

@@ -51,8 +51,11 @@ loaded<stack> load_stack(const std::string& name, const data_folders& data, cons
 struct known_stack {
   loaded<stack> file;
   value resolved;
-  std::string digest;
+  std::string digest;                     ///< of the digests of its members
+  std::vector<std::string> members = {};  ///< these, in the order of `resolved`
 };
+/// A stack as it was loaded, with the digests.
+known_stack with_digests(loaded<stack> file);
 /// Like load_stack, but reads each stack without overrides once per process, until a file in its folders changes.
 /// Stacks are the largest inputs, and sweeps and searches read thousands of scenarios that share one. Thread-safe.
 std::shared_ptr<const known_stack> share_stack(const std::string& name, const data_folders& data,

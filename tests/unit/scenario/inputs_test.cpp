@@ -4,6 +4,8 @@
 
 #include <filesystem>
 
+#include "nvlsim/scenario/scenario_digest.hpp"
+#include "support/root.hpp"
 #include "unit/config/texts.hpp"
 
 using namespace nvlsim;
@@ -52,4 +54,62 @@ TEST_CASE("Stack of a path is found with the libraries beside it, then with thos
   diagnostics none;
   CHECK(load_stack(path, folder.data, {}, {}, none).content.description == "mine");
   CHECK(text_of(none) == "");
+}
+
+namespace {
+
+struct overridden {
+  const char* stack;
+  std::vector<override_at> sets;
+};
+
+override_at set(const char* pointer, value v) { return {pointer, std::move(v), {"--set", "--set", true}, {}}; }
+
+/// What a document says of itself, as text.
+std::vector<std::string> origins_of(const config::document& d) {
+  std::vector<std::string> out = {d.self.label, d.self.where};
+  for (const auto& [pointer, o] : d.origins) out.push_back(pointer + " " + o.label + " " + o.where + " " + o.at);
+  for (const config::provenance& p : d.sources)
+    out.push_back(p.pointer + " " + p.text + " " + p.kind + " " + p.source);
+  for (const auto& [pointer, v] : d.defaults) out.push_back(pointer);
+  for (const auto& [pointer, other] : d.spelled) out.push_back(pointer + " " + other);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("A stack with overrides is the same whether its other sections are read again or kept") {
+  const overridden cases[] = {
+      {"vllm", {set("/inference/step_host", "123 us")}},
+      {"sglang", {set("/inference/gpus/ampere/step_host", "1 us"), set("/inference/kv_fraction", 0.5)}},
+      {"megatron-bridge", {set("/training/moe/time_factor", 1.5), set("/collectives/expert_nic_share", 0.5)}},
+      {"megatron-bridge", {set("/kernels/hopper/gemm/bf16/hbm_share", 0.5)}},
+      {"megatron-bridge", {set("/training/fragmentation", value{})}},
+      {"vllm", {set("/kernels", "training-kernels"), set("/inference/step_host", "123 us")}},
+      {"vllm", {set("/kernels", "training-kernels")}},
+      {"vllm", {set("/description", "mine"), set("/inference/step_host", "1 us")}},
+      {"vllm", {set("/inference/stpe_host", "123 us")}},
+      {"vllm", {set("/inference", value{})}},
+      {"vllm", {set("/nothing/here", 1)}},
+      {"vllm", {set("/kernels/gb300/like", "nothing")}}};
+  const data_folders data = folders_under(nvlsim::test::root);
+  std::size_t good = 0;
+  for (const auto& [name, sets] : cases)
+    for (const data_folders& folders : {data, keep_files(data)}) {
+      INFO(name << " " << sets.front().pointer);
+      diagnostics of_whole, of_parts;
+      const loaded<stack> file = load_stack(name, data, sets, {}, of_whole);
+      const auto found = share_stack(name, folders, sets, {}, of_parts);
+      CHECK(text_of(of_parts) == text_of(of_whole));
+      if (!of_whole.empty()) continue;
+      ++good;
+      const known_stack whole = with_digests(file);
+      CHECK(found->file.content == whole.file.content);
+      CHECK(found->file.source.root == whole.file.source.root);
+      CHECK(origins_of(found->file.source) == origins_of(whole.file.source));
+      CHECK(found->resolved == whole.resolved);
+      CHECK(found->digest == whole.digest);
+      CHECK(found->digest != share_stack(name, folders, {}, {}, of_parts)->digest);
+    }
+  CHECK(good >= 14);
 }

@@ -162,6 +162,25 @@ TEST_CASE("A plan reads each file once, and its ids are those of scenarios that 
   }
 }
 
+TEST_CASE("However many points a plan has, it reads the files that they share once") {
+  const bench b;
+  fs::copy(root / "platforms", b.folder / "platforms", fs::copy_options::recursive);
+  fs::copy(root / "scenarios", b.folder / "scenarios", fs::copy_options::recursive);
+  const data_folders kept = keep_files(folders_under(b.folder));
+  const fs::path file = b.folder / "scenarios/inference/deepseek-r1-gb300-rack.json";
+  const auto id_of = [&](const point_settings& set) { return scenario_digest(file, overrides_of(set), kept); };
+  std::set<std::string> ids = {id_of({}), id_of({{"/stack/kernels", "training-kernels"}})};
+  for (const char* folder : {"platforms", "scenarios"}) fs::remove_all(b.folder / folder);
+  for (int i = 1; i <= 50; ++i) {
+    ids.insert(id_of({{"/workload/load/requests_per_s", i}}));
+    ids.insert(id_of({{"/platform/gpu/hbm_bandwidth", fmt::format("{} TB/s", i)}}));
+    ids.insert(id_of({{"/stack/inference/step_host", fmt::format("{} us", 1000 + i)}}));
+    ids.insert(id_of({{"/stack/kernels", "training-kernels"}, {"/stack/inference/kv_fraction", 0.01 * i}}));
+    ids.insert(id_of({{"/model/num_hidden_layers", 3 + i}}));
+  }
+  CHECK(ids.size() > 200);
+}
+
 TEST_CASE("A point's id is the digest of what it resolves to") {
   const bench b;
   const sweep_plan p = b.plan(
