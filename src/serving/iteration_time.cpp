@@ -53,6 +53,7 @@ struct gpu_pace {
 
 /// Collects parts and their energy.
 struct template_builder {
+  static constexpr bool times_alone = false;
   gpu_pace pace;
   bool explained = false;
   operation_template out = {};
@@ -70,8 +71,10 @@ struct template_builder {
 };
 
 struct time_adder {
+  static constexpr bool times_alone = true;
   gpu_pace pace;
   seconds total = {};
+  void add(double time) { total += seconds::from_base(time); }
   void operator()(part_kind kind, const char*, const time_and_energy& c, int repeat) {
     total += pace.time_of(kind, c.time) * repeat;
   }
@@ -161,6 +164,12 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
   }
 }
 
+void iteration_costs::slow_to(double speed) {
+  speed_ = speed;
+  times_by_tokens_.clear();
+  times_by_both_.clear();
+}
+
 bool iteration_costs::run_under(const inference_workload& w) {
   // With arrivals over time the pipeline is assumed full.
   const bool in_time = w.load == load_kind::open_loop || w.load == load_kind::trace;
@@ -184,13 +193,26 @@ limit_use iteration_costs::prompt_tokens_use() const {
 }
 
 time_and_energy iteration_costs::timed(precision operands, const kernel_cost& c) const {
+  if (times_alone_) return {c.time, {}};
   return {c.time, kernel_power(platform_.gpu, operands, c) * c.time, facts_of(platform_.gpu, operands, c)};
+}
+
+template <class... Shape>
+time_and_energy iteration_costs::shaped(precision operands, const kernel_cost& c, const Shape&... shape) const {
+  if (times_alone_) return {c.time, {}};
+  return {c.time, kernel_power(platform_.gpu, operands, c) * c.time, facts_of(platform_.gpu, c, shape...)};
+}
+
+/// The GPU waits.
+time_and_energy iteration_costs::waited(resource r, seconds t) const {
+  if (times_alone_) return {t, {}};
+  return {t, platform_.gpu.idle_power * t, facts_of_wait(r, t)};
 }
 
 /// `moved`: HBM traffic.
 time_and_energy iteration_costs::transferred(const priced_transfer& t, bytes moved) const {
   time_and_energy out = timed(precision::bf16, {.time = t.time, .work = {}, .moved = moved});
-  out.facts = facts_of(platform_, t);
+  if (!times_alone_) out.facts = facts_of(platform_, t);
   return out;
 }
 
@@ -199,7 +221,7 @@ time_and_energy iteration_costs::gemm(const gemm_route& r, const gemm_shape& sha
   s.weight_element_bytes = r.weight_element_bytes;
   const kernel_cost c = gemm_cost(platform_.gpu, r.params, r.operands, s);
   time_and_energy out = timed(r.operands, c);
-  out.facts = facts_of(platform_.gpu, r.operands, c, s);
+  if (!times_alone_) out.facts = facts_of(platform_.gpu, r.operands, c, s);
   return out;
 }
 
@@ -395,9 +417,11 @@ iteration_costs::token_costs iteration_costs::layer_costs(const layer_slice& l, 
 const std::vector<iteration_costs::token_costs>& iteration_costs::of_tokens(std::int64_t tokens,
                                                                             std::int64_t expert_tokens) {
   std::vector<token_costs>& known = by_tokens_[tokens * (std::int64_t{1} << 31) + expert_tokens];
-  if (known.empty())
-    for (const layer_slice& l : slices_)
-      known.push_back(layer_costs(l, static_cast<double>(tokens), static_cast<double>(expert_tokens)));
+  if (!known.empty()) return known;
+  const bool times_alone = std::exchange(times_alone_, false);  // others may ask for the rest
+  for (const layer_slice& l : slices_)
+    known.push_back(layer_costs(l, static_cast<double>(tokens), static_cast<double>(expert_tokens)));
+  times_alone_ = times_alone;
   return known;
 }
 
@@ -405,9 +429,11 @@ time_and_energy iteration_costs::lm_head(std::int64_t rows) {
   if (rows == 0) return {};
   const auto [at, is_new] = by_rows_.try_emplace(rows);
   if (is_new) {
+    const bool times_alone = std::exchange(times_alone_, false);
     at->second = gemm(routes_.at(weight_role::sixteen_bit), {.m = static_cast<double>(rows),
                                                              .n = static_cast<double>(model_.vocab) / workload_.tp,
                                                              .k = static_cast<double>(model_.hidden)});
+    times_alone_ = times_alone;
   }
   return at->second;
 }
@@ -535,9 +561,7 @@ time_and_energy iteration_costs::prefill_attention(const layer_slice& l, const i
   kernel_cost c = attention_forward_cost(platform_.gpu, measured ? of_latents->second : attention_, s);
   if (absorbed) slow_to_gather(c, s);
   if (l.spec.index_heads > 0) add_scores(c, l.spec, it.prompt_tokens, it.prompt_pairs / it.prompt_tokens);
-  time_and_energy out = timed(fp8 ? precision::fp8 : precision::bf16, c);
-  out.facts = facts_of(platform_.gpu, c, s);
-  return out;
+  return shaped(fp8 ? precision::fp8 : precision::bf16, c, s);
 }
 
 // All heads read one vector per key, of `elements` in `size` bytes, which holds key and value.
@@ -586,15 +610,11 @@ time_and_energy iteration_costs::latent_decode(const layer_slice& l, double batc
                                            .latent_dim = elements,
                                            .value_dim = static_cast<double>(a.kv_lora_rank),
                                            .kv_element_bytes = bytes_per_element(workload_.kv_cache)});
-    time_and_energy out = timed(measured->first, c);
-    out.facts = facts_of(platform_.gpu, c, s, measured->first);
-    return out;
+    return shaped(measured->first, c, s, measured->first);
   }
   kernel_cost c = one_vector_decode(s, static_cast<double>(2 * a.kv_lora_rank + a.qk_rope_dim));
   if (l.spec.index_heads > 0) add_scores_read(c, batch * context, token.index);
-  time_and_energy out = timed(precision::bf16, c);
-  out.facts = facts_of(platform_.gpu, c, s);
-  return out;
+  return shaped(precision::bf16, c, s);
 }
 
 time_and_energy iteration_costs::compressed_decode(const layer_slice& l, double batch, double context) const {
@@ -603,9 +623,7 @@ time_and_energy iteration_costs::compressed_decode(const layer_slice& l, double 
   s.batch = batch;
   kernel_cost c = one_vector_decode(s, 2 * l.head_dim);
   if (l.spec.index_heads > 0) add_scores_read(c, batch * context, token.index);
-  time_and_energy out = timed(precision::bf16, c);
-  out.facts = facts_of(platform_.gpu, c, s);
-  return out;
+  return shaped(precision::bf16, c, s);
 }
 
 time_and_energy iteration_costs::decode_attention(const layer_slice& alone, const iteration_content& all) const {
@@ -634,9 +652,7 @@ time_and_energy iteration_costs::decode_attention(const layer_slice& alone, cons
   kernel_cost c = decode_attention_cost(platform_.gpu, decode_, s);
   if (l.spec.index_heads > 0)
     add_scores_read(c, it.decodes * whole, cached_bytes(l, workload_.kv_cache, stack_.inference->latents).index);
-  time_and_energy out = timed(precision::bf16, c);
-  out.facts = facts_of(platform_.gpu, c, s);
-  return out;
+  return shaped(precision::bf16, c, s);
 }
 
 /// Reads and writes the state of each decoding sequence.
@@ -695,12 +711,44 @@ iteration_costs::rank_content iteration_costs::of_rank(const iteration_content& 
   return r;
 }
 
+template <class Sink>
+void iteration_costs::add_sends(double tokens, Sink&& sink) const {
+  if (workload_.pp == 1) return;
+  const int out = sends_out();
+  sink(part_kind::pp, "stage send", stage_send(tokens, false), workload_.pp - 1 - out);
+  if (out > 0) sink(part_kind::pp, "stage send", stage_send(tokens, true), out);
+}
+
+/// Times of the parts of an iteration that follow from its tokens, in their order: of each layer before attention
+/// and after it, and of the sends between stages. A negative number ends each of these.
+const std::vector<double>& iteration_costs::times_of_tokens(std::int64_t tokens, std::int64_t expert_tokens) {
+  const auto at = static_cast<std::size_t>(tokens);
+  const bool alike = tokens == expert_tokens;
+  if (alike && times_by_tokens_.size() <= at) times_by_tokens_.resize(at + 1);
+  std::vector<double>& out = alike ? times_by_tokens_[at] : times_by_both_[{tokens, expert_tokens}];
+  if (!out.empty()) return out;
+  const gpu_pace pace{speed_, platform_.gpu.idle_power};
+  const auto add = [&](part_kind kind, const char*, const time_and_energy& c, int repeat) {
+    out.push_back((pace.time_of(kind, c.time) * repeat).base());
+  };
+  for (std::size_t i = 0; i < layers_; ++i) {
+    const token_costs costs =
+        layer_costs(slices_[i], static_cast<double>(tokens), static_cast<double>(expert_tokens));
+    for (const auto* part : {&costs.before, &costs.after}) {
+      for (const named_cost& c : *part) add(c.kind, c.name, c.cost, c.repeat * slices_[i].layers);
+      out.push_back(-1);
+    }
+  }
+  add_sends(static_cast<double>(tokens), add);
+  out.push_back(-1);
+  return out;
+}
+
 // [docs/models-and-assumptions.md#inference-iteration]
 template <class Sink>
-void iteration_costs::walk(const iteration_content& it, Sink&& sink) {
+void iteration_costs::walk(const iteration_content& it, Sink& sink) {
   const auto host = [&](const char* name, seconds t) {
-    sink(part_kind::host, name, time_and_energy{t, platform_.gpu.idle_power * t, facts_of_wait(resource::host, t)},
-         1);
+    sink(part_kind::host, name, waited(resource::host, t), 1);
   };
   // Ranks with sequences of their own also schedule them.
   const rank_content r = of_rank(it);
@@ -710,22 +758,33 @@ void iteration_costs::walk(const iteration_content& it, Sink&& sink) {
 
   const double checked = 1 + workload_.drafts.draft_tokens;
   const seconds before_kernels = sink.so_far();
-  const auto& costs = of_tokens(static_cast<std::int64_t>(r.tokens), static_cast<std::int64_t>(r.expert_tokens));
+  const auto tokens = static_cast<std::int64_t>(r.tokens),
+             expert_tokens = static_cast<std::int64_t>(r.expert_tokens);
+  const std::vector<token_costs>* costs = Sink::times_alone ? nullptr : &of_tokens(tokens, expert_tokens);
+  const double* next = Sink::times_alone ? times_of_tokens(tokens, expert_tokens).data() : nullptr;
+  const auto pass = [&](std::size_t i, std::vector<named_cost> token_costs::*part) {
+    if constexpr (Sink::times_alone) {
+      for (; *next >= 0; ++next) sink.add(*next);
+      ++next;
+    } else {
+      for (const named_cost& c : (*costs)[i].*part) sink(c.kind, c.name, c.cost, c.repeat * slices_[i].layers);
+    }
+  };
   for (std::size_t i = 0; i < layers_; ++i) {
     const layer_slice& l = slices_[i];
-    for (const named_cost& c : costs[i].before) sink(c.kind, c.name, c.cost, c.repeat * l.layers);
+    pass(i, &token_costs::before);
     sink(part_kind::attention, "prefill attn", prefill_attention(l, r.it), l.layers);
     sink(part_kind::attention, "decode attn", decode_attention(l, r.it), l.layers);
     if (context_ranks_ > 1 && r.it.decodes > 0 && l.kv_values() > 0)
       sink(part_kind::tp, "context exchange", all_reduce(r.it.decodes * checked, exchanged_width(l)), l.layers);
     sink(part_kind::attention, "recurrence", recurrence(l, r.it), l.layers);
-    for (const named_cost& c : costs[i].after) sink(c.kind, c.name, c.cost, c.repeat * l.layers);
+    pass(i, &token_costs::after);
   }
   const seconds layers_time = sink.so_far() - before_kernels;
-  if (workload_.pp > 1) {
-    const int out = sends_out();
-    sink(part_kind::pp, "stage send", stage_send(r.tokens, false), workload_.pp - 1 - out);
-    if (out > 0) sink(part_kind::pp, "stage send", stage_send(r.tokens, true), out);
+  if constexpr (Sink::times_alone) {
+    for (; *next >= 0; ++next) sink.add(*next);
+  } else {
+    add_sends(r.tokens, sink);
   }
   const seconds before_head = sink.so_far();
   sink(part_kind::gemm, "lm head", lm_head(std::llround(r.it.decodes * checked + r.it.finished_prompts)), 1);
@@ -734,8 +793,7 @@ void iteration_costs::walk(const iteration_content& it, Sink&& sink) {
   add_vision_tower(r.it, sink);
   if (busy_stages_ > 1)
     if (const seconds t = stage_wait(layers_time, sink.so_far() - before_head); t > seconds{})
-      sink(part_kind::pp, "stage wait",
-           time_and_energy{t, platform_.gpu.idle_power * t, facts_of_wait(resource::latency, t)}, 1);
+      sink(part_kind::pp, "stage wait", waited(resource::latency, t), 1);
 
   add_launches(r.it, before_kernels, sink);
 }
@@ -751,8 +809,7 @@ void iteration_costs::add_launches(const iteration_content& it, seconds before, 
   for (std::size_t i = 0; i < layers_; ++i) layers += slices_[i].layers * slices_[i].blocks() / 2.0;
   const double launch = (eager ? costs_.eager_layer_host : costs_.prefill_layer_host).base() * layers;
   const seconds wait = seconds::from_base(std::hypot(gpu, launch) - gpu);
-  sink(part_kind::host, it.prompt_tokens > 0 ? "prompt launch" : "decode launch",
-       time_and_energy{wait, platform_.gpu.idle_power * wait, facts_of_wait(resource::host, wait)}, 1);
+  sink(part_kind::host, it.prompt_tokens > 0 ? "prompt launch" : "decode launch", waited(resource::host, wait), 1);
 }
 
 // The encoder works on the patches of the images of a prompt, once.
@@ -776,13 +833,12 @@ void iteration_costs::add_vision_tower(const iteration_content& it, Sink&& sink)
                           .queries = patches,
                           .pairs = patches * patches};
   const kernel_cost c = attention_forward_cost(platform_.gpu, attention_, s);
-  time_and_energy attention = timed(precision::bf16, c);
-  attention.facts = facts_of(platform_.gpu, c, s);
-  sink(part_kind::attention, "vision tower", attention, repeat);
+  sink(part_kind::attention, "vision tower", shaped(precision::bf16, c, s), repeat);
 }
 
 /// Passes the parts of a draft's iteration on, host work aside.
 struct draft_parts {
+  static constexpr bool times_alone = false;
   std::function<void(part_kind, const time_and_energy&, int)> pass;
   seconds total = {};
   void operator()(part_kind kind, const char*, const time_and_energy& c, int repeat) {
@@ -862,7 +918,9 @@ operation_template iteration_costs::price(const iteration& it, bool explained) {
 
 seconds iteration_costs::time(const iteration_content& it) {
   time_adder sum{{speed_, platform_.gpu.idle_power}};
+  times_alone_ = true;
   walk(it, sum);
+  times_alone_ = false;
   return sum.total;
 }
 

@@ -36,6 +36,7 @@ LARGE = {
     "scenario": "a pair of files for each kind of workload and each member that is read",
     "analysis": "a pair of files for the metrics and sections of each kind of workload",
     "output": "a writer for each form of output",
+    "serving": "one server: its load, what its engine schedules, what iterations cost and memory holds",
 }
 
 PAGE = "docs/architecture.md"

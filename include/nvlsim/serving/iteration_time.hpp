@@ -8,6 +8,7 @@
 #include <memory>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "nvlsim/compute/compute.hpp"
@@ -47,7 +48,7 @@ class iteration_costs {
   /// Requires `s.inference` and no `serving_problems`. `p`, `s` and `m` must outlive it.
   iteration_costs(const platform& p, const stack& s, const model& m, const inference_workload& w);
   /// The slowest GPU of the worker runs kernels at this share of its usual speed.
-  void slow_to(double speed) { speed_ = speed; }
+  void slow_to(double speed);
 
   /// Sets the load and the batch limits that it runs under; the rest of `w` must be as before. Returns whether
   /// times of decodes are others than before.
@@ -80,7 +81,9 @@ class iteration_costs {
   rank_content of_rank(const iteration_content& it);
   double busiest_prompts(double tokens, double each);
   template <class Sink>
-  void walk(const iteration_content& it, Sink&& sink);
+  void walk(const iteration_content& it, Sink& sink);
+  template <class Sink>
+  void add_sends(double tokens, Sink&& sink) const;
   template <class Sink>
   void add_drafts(const iteration_content& all, const iteration_content& mine, Sink&& sink);
   template <class Sink>
@@ -92,6 +95,7 @@ class iteration_costs {
   double exchanged_width(const layer_slice& l) const;
   time_and_energy adapters(const std::vector<rank_gemm>& gemms, double tokens) const;
   const std::vector<token_costs>& of_tokens(std::int64_t tokens, std::int64_t expert_tokens);
+  const std::vector<double>& times_of_tokens(std::int64_t tokens, std::int64_t expert_tokens);
   token_costs layer_costs(const layer_slice& l, double tokens, double expert_tokens) const;
   void add_experts(const layer_slice& l, double tokens, double expert_tokens, std::vector<named_cost>& out) const;
   time_and_energy lm_head(std::int64_t rows);
@@ -116,6 +120,9 @@ class iteration_costs {
   time_and_energy latent_decode(const layer_slice& l, double batch, double context) const;
   time_and_energy recurrence(const layer_slice& l, const iteration_content& it) const;
   time_and_energy timed(precision operands, const kernel_cost& c) const;
+  template <class... Shape>
+  time_and_energy shaped(precision operands, const kernel_cost& c, const Shape&... shape) const;
+  time_and_energy waited(resource r, seconds t) const;
   time_and_energy transferred(const priced_transfer& t, bytes moved) const;
 
   const platform& platform_;
@@ -141,6 +148,10 @@ class iteration_costs {
   std::size_t layers_;
   std::unordered_map<std::int64_t, std::vector<token_costs>> by_tokens_;  ///< one entry per slice
   std::unordered_map<std::int64_t, time_and_energy> by_rows_;
+  // The same as times alone, for iterations of which nothing else is asked.
+  bool times_alone_ = false;
+  std::vector<std::vector<double>> times_by_tokens_;  ///< of as many tokens of experts
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<double>> times_by_both_;
 };
 
 }  // namespace nvlsim
