@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
+#include <tuple>
 
 #include "nvlsim/search/highest_load.hpp"
 #include "nvlsim/units/units_text.hpp"
@@ -75,6 +77,45 @@ std::string beside_limits(const service_objective& o, const inference_metrics& m
   throw input_error({{s.file, "/workload", what, {}}});
 }
 
+/// Ends a run under arrivals as soon as too many requests have missed a limit for the rest to make up for it.
+class loss_watch {
+ public:
+  struct lost {};
+
+  loss_watch(const scenario& s, const inference_workload& w) : objective_(w.objective) {
+    if (behind_server(w)) front_end_ = s.stack.inference->front_end;
+    serving_outcome arrivals;  // what counts follows from them alone
+    for (const served_request& r : generate_requests(w, s.model.max_positions).requests)
+      arrivals.requests.push_back({.arrival_s = r.arrival_s});
+    std::tie(from_, to_) = counted_arrivals(arrivals, w.measured);
+    for (const request_record& r : arrivals.requests) counted_ += counts(r) ? 1 : 0;
+  }
+  /// Whether losses are known before the end: dates of arrivals are, and means are not asked for.
+  static bool can_watch(const inference_workload& w) {
+    return w.load == load_kind::open_loop && !w.sessions && !w.objective.means;
+  }
+
+  void see(const request_record& r) {
+    if (!counts(r)) return;
+    const client_view c = seen_by_client(r, front_end_);
+    lose(ttft_, objective_.ttft_s && c.ttft_s > *objective_.ttft_s);
+    lose(tpot_, objective_.tpot_s && c.tpot_s && *c.tpot_s > *objective_.tpot_s);
+    lose(e2e_, objective_.e2e_s && c.e2e_s > *objective_.e2e_s);
+  }
+
+ private:
+  bool counts(const request_record& r) const { return r.arrival_s >= from_ && r.arrival_s <= to_; }
+  void lose(std::int64_t& count, bool missed) const {
+    count += missed ? 1 : 0;
+    if (static_cast<double>(counted_ - count) < objective_.share * static_cast<double>(counted_)) throw lost{};
+  }
+
+  const service_objective& objective_;
+  front_end_costs front_end_;
+  double from_ = 0, to_ = 0;
+  std::int64_t counted_ = 0, ttft_ = 0, tpot_ = 0, e2e_ = 0;  ///< requests that count, and that missed each limit
+};
+
 class load_search {
  public:
   load_search(const scenario& s, const std::function<void(std::int64_t, std::int64_t)>& report)
@@ -86,6 +127,7 @@ class load_search {
     double good = 0, bad = 0, at = std::max(load_of(workload_), min);
     for (int i = 0; i < max_doublings && (good == 0 || bad == 0); ++i) {
       (holds(at) ? good : bad) = at;
+      watched_ = good > 0;  // of a lower load that is not held, more is told
       if (bad == 0 && is_closed(workload_) && 2 * at * requests_of_client() > max_requests) break;
       if (bad == 0 && at >= max_load(workload_)) break;
       if (bad == 0) at = std::min(2 * at, max_load(workload_));
@@ -121,8 +163,14 @@ class load_search {
     for (;;) {
       const inference_workload w = with_load(workload_, load, longer_);
       if (report_) report_(out_.runs, 0);
-      serving_run run = serve(s_.platform, s_.stack, s_.model, w, {.traced = false, .shared = shared_.get()});
       ++out_.runs;
+      const std::optional<serving_run> played = play(w);
+      if (!played) {
+        ++out_.cut;
+        out_.short_run = false;
+        return false;
+      }
+      const serving_run& run = *played;
       if (!run.reasons.empty()) refuse(s_, run.reasons.front());
       const inference_metrics m = measure_inference(run, w);
       in_flight_ = m.requests_in_flight;
@@ -138,6 +186,21 @@ class load_search {
     }
   }
 
+  /// Nothing if too many requests missed a limit.
+  std::optional<serving_run> play(const inference_workload& w) {
+    serving_options o{.traced = false, .shared = shared_.get()};
+    std::optional<loss_watch> watch;
+    if (watched_ && loss_watch::can_watch(w)) {
+      watch.emplace(s_, w);
+      o.seen = [&watch](const request_record& r) { watch->see(r); };
+    }
+    try {
+      return serve(s_.platform, s_.stack, s_.model, w, o);
+    } catch (const loss_watch::lost&) {
+      return std::nullopt;
+    }
+  }
+
   const scenario& s_;
   const inference_workload& workload_;
   const std::function<void(std::int64_t, std::int64_t)>& report_;
@@ -145,6 +208,7 @@ class load_search {
   highest_load out_;
   double in_flight_ = 0;     ///< in the last run
   std::int64_t longer_ = 1;  ///< number of requests over that of the scenario
+  bool watched_ = false;     ///< runs end once they are lost
 };
 
 }  // namespace

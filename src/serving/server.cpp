@@ -396,6 +396,7 @@ void server::finish(std::int32_t q, double t) {
   record(q).last_token_s = t;
   out_.output_tokens += record(q).output;
   count_in_flight(t, -1);
+  if (set_.seen) set_.seen(record(q));
   const std::int32_t next = next_turn_[static_cast<std::size_t>(q)];
   if (next < 0 && set_.clients > 0) {
     if (++sessions_ended_ == set_.clients) out_.steady_from_s = t;

@@ -273,6 +273,7 @@ class load_setup {
     out.prompts_cached = case_.workload.prompts_cached;
     out.keep_iterations = options_.explained;
     out.traced = options_.traced || options_.explained;
+    out.seen = options_.seen;
     return out;
   }
 

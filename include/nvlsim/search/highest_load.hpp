@@ -20,6 +20,7 @@ struct highest_load {
   bool short_run = false;  ///< the limit is the length of the run: slightly more load meets the objective, but
                            ///< completions lag behind arrivals
   int runs = 0;
+  int cut = 0;         ///< of these, ended early: too many requests had missed a limit
   std::string missed;  ///< if none is sustained: latencies at the lowest tried load, with the limits
   double counted = 0;  ///< counted requests: those outside warm-up and tail
   /// The number of counted requests needed for a stable answer. With fewer, not even one request may miss the

@@ -131,6 +131,8 @@ struct server_settings {
   std::vector<tier_settings> tiers;
   bool keep_iterations = false;  ///< keeps all iterations, not only the first
   bool traced = true;            ///< keeps what traces show: the first iterations, and counts over time
+  /// Called as each request ends. What it throws ends the run.
+  std::function<void(const request_record&)> seen = {};
 };
 
 /// Most iterations that a run keeps for its trace, over all workers, unless `keep_iterations`.

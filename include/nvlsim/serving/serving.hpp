@@ -61,14 +61,15 @@ struct shared_runs;
 std::shared_ptr<shared_runs> runs_of_layout(const serving_case& c);
 
 struct serving_options {
-  std::optional<std::int64_t> kv_capacity_tokens = {};  ///< of a worker, in place of what the memory model gives
-  bool explained = false;                               ///< keeps all iterations, and the facts of their parts
-  bool traced = true;                                   ///< keeps what traces show
-  bool traffic = false;                                 ///< iterations have their traffic, for `play`
-  std::int64_t rack_spacing = 1;                        ///< racks from one of the server's to the next
-  bool fold = true;                                     ///< simulates one of equal replicas that share nothing
-  shared_runs* shared = nullptr;                        ///< of this layout
-  server_player play = serve_by_queue;                  ///< none: only looks for reasons why it cannot run
+  std::optional<std::int64_t> kv_capacity_tokens = {};   ///< of a worker, in place of what the memory model gives
+  bool explained = false;                                ///< keeps all iterations, and the facts of their parts
+  bool traced = true;                                    ///< keeps what traces show
+  bool traffic = false;                                  ///< iterations have their traffic, for `play`
+  std::int64_t rack_spacing = 1;                         ///< racks from one of the server's to the next
+  bool fold = true;                                      ///< simulates one of equal replicas that share nothing
+  shared_runs* shared = nullptr;                         ///< of this layout
+  std::function<void(const request_record&)> seen = {};  ///< as of `server_settings`
+  server_player play = serve_by_queue;                   ///< none: only looks for reasons why it cannot run
 };
 serving_run serve(const platform& p, const stack& s, const model& m, const inference_workload& w,
                   const serving_options& options = {});

@@ -47,6 +47,34 @@ TEST_CASE("Highest rate keeps the objective and a little more does not, from whe
   CHECK_FALSE(found.few());
 }
 
+TEST_CASE("Runs that are lost end early, and the load is that of complete runs") {
+  scenario s = small_scenario();
+  auto& w = std::get<inference_workload>(s.workload);
+  int cut = 0;
+  for (const service_objective& o : {service_objective{0.5, 0.02, {}, 0.95}, service_objective{1, {}, {}, 0.9},
+                                     service_objective{{}, {}, 0.5, 0.99}, service_objective{0.5, {}, {}, 1}}) {
+    w.objective = o;
+    const highest_load found = find_highest_load(s);
+    REQUIRE(found.found);
+    cut += found.cut;
+    CHECK(found.cut < found.runs);
+    CHECK(keeps(s, found.workload));
+    // The same steps with complete runs.
+    double good = w.arrivals.rate_per_s, bad = 0;
+    const auto holds = [&](double rate) {
+      inference_workload at = found.workload;
+      at.arrivals.rate_per_s = rate;
+      const inference_metrics m = measure_inference(serve(s.platform, s.stack, s.model, at), at);
+      return keeps(s, at) && !m.still_fills;
+    };
+    if (found.workload.requests != w.requests || !holds(good)) continue;  // other steps
+    while (bad == 0) (holds(2 * good) ? good : bad) = 2 * good;
+    while (bad / good - 1 > 0.002) (holds((good + bad) / 2) ? good : bad) = (good + bad) / 2;
+    CHECK(found.load == good);
+  }
+  CHECK(cut > 8);
+}
+
 TEST_CASE("Where no load keeps the objective, what the least one takes is said beside it") {
   scenario s = small_scenario();
   std::get<inference_workload>(s.workload).objective = {1e-6, {}, 1000.0, 0.95};
