@@ -148,6 +148,56 @@ searcher::worker searcher::search_bounded() {
   return all;
 }
 
+/// Whether no layout under these ceilings can be among the best or on the front, given those that are known.
+bool searcher::beaten(const keeper& known, std::size_t group, std::size_t index) const {
+  const candidate* last = known.last();
+  if (options_.top > 0 && !last) return false;
+  const auto ceilings = space_->ceilings(group, index);
+  const auto under = [&](const std::vector<std::optional<double>>& metrics) {
+    const candidate ceiling{group, index, metrics};
+    const auto worse_than = [&](const ranked_metric& m, const candidate& c) {
+      return metrics[m.at] && m.cost(ceiling) > m.cost(c);
+    };
+    if (last && !worse_than(ranking_.objective, *last)) return false;
+    return std::any_of(known.front_so_far().begin(), known.front_so_far().end(), [&](const candidate& f) {
+      return std::all_of(ranking_.front.begin(), ranking_.front.end(),
+                         [&](const ranked_metric& m) { return worse_than(m, f); });
+    });
+  };
+  return !ceilings.empty() && std::all_of(ceilings.begin(), ceilings.end(), under);
+}
+
+void searcher::try_under_ceilings(worker& w, const keeper& known, std::size_t group) {
+  if (const std::string reason = space_->group_reason(group); !reason.empty()) {
+    refuse_group(w, group, reason);
+    return report(0, space_->layouts_in(group));
+  }
+  keeper seen = known;
+  for (std::size_t i = space_->size(group); i-- > 0 && !(options_.stop && options_.stop());) {
+    if (outside(w, group, i)) continue;
+    if (beaten(seen, group, i)) w.pruned.add(hopeless, hopeless, 1, group, i);
+    else try_layout(w, group, i, &seen);
+    report(1);
+  }
+}
+
+searcher::worker searcher::search_under_ceilings() {
+  worker all{keeper(ranking_, options_.top), {}, 0};
+  for (std::size_t begin = 0, round = first_round; begin < order_.size();
+       begin += round, round = std::min(2 * round, largest_round)) {
+    const std::size_t end = std::min(begin + round, order_.size());
+    std::atomic<std::size_t> next = begin;
+    worker found = in_threads([&](worker& w) {
+      for (std::size_t i; (i = next.fetch_add(1)) < end;) {
+        if (options_.stop && options_.stop()) return;
+        try_under_ceilings(w, all.kept, order_[i]);
+      }
+    });
+    all.merge(found);
+  }
+  return all;
+}
+
 void searcher::add_bound(search_result& r) const {
   if (r.best.empty()) return;
   const std::optional<double>& best = r.best.front().metrics[ranking_.objective.at];

@@ -177,14 +177,16 @@ void searcher::refuse_group(worker& w, std::size_t group, const std::string& rea
   w.pruned.add(kind_of(reason), reason, space_->layouts_in(group), group, 0);
 }
 
-void searcher::try_layout(worker& w, std::size_t group, std::size_t index) const {
+/// A layout that is found is also added to `seen`.
+void searcher::try_layout(worker& w, std::size_t group, std::size_t index, keeper* seen) const {
   evaluation e = space_->evaluate_layout(group, index, in_full_);
   if (!e.reason.empty()) return w.pruned.add(kind_of(e.reason), e.reason, 1, group, index);
   ++w.evaluated;
   candidate x{group, index, std::move(e.metrics)};
   if (const constraint* c = broken(x))
-    w.pruned.add("constraint " + c->rule.text, "constraint " + c->rule.text, 1, group, index);
-  else w.kept.add(std::move(x));
+    return w.pruned.add("constraint " + c->rule.text, "constraint " + c->rule.text, 1, group, index);
+  if (seen) seen->add(x);
+  w.kept.add(std::move(x));
 }
 
 const constraint* searcher::outside(worker& w, std::size_t group, std::size_t index) const {
@@ -251,7 +253,9 @@ searcher::worker searcher::in_threads(const std::function<void(worker&)>& body) 
 
 search_result searcher::run() {
   const auto begin = std::chrono::steady_clock::now();
-  worker all = can_bound() ? search_bounded() : in_threads([this](worker& w) { try_groups(w); });
+  worker all = can_bound()                                    ? search_bounded()
+               : space_->has_ceilings && !options_.exhaustive ? search_under_ceilings()
+                                                              : in_threads([this](worker& w) { try_groups(w); });
   search_result out = collect(all);
   add_bound(out);
   out.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

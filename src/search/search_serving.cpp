@@ -12,6 +12,7 @@
 #include "nvlsim/output/number.hpp"
 #include "nvlsim/output/rows.hpp"
 #include "nvlsim/serving/serving.hpp"
+#include "search/offline_ceiling.hpp"
 #include "search/search_space.hpp"
 
 namespace nvlsim {
@@ -41,6 +42,7 @@ class serving_layouts final : public search_space {
     const auto& w = std::get<inference_workload>(s.workload);
     pooled_ = w.prefill_pool.has_value();
     slow = true;  // runs under wide limits often stand for those under narrower ones
+    has_ceilings = has_ceiling(w);
     const std::string layout = w.pooled() ? "/workload/layout/decode" : "/workload/layout";
     for (const rank_axis& a : rank_axes) add_parameter(a.name, pointer_in(layout, a.name));
     for (const rank_axis& a : rank_axes)
@@ -108,19 +110,49 @@ class serving_layouts final : public search_space {
     return out;
   }
 
+  std::vector<std::vector<std::optional<double>>> ceilings(std::size_t group, std::size_t limit) const override {
+    const inference_workload w = workload(group, limit);
+    const serving_case c{machine_, base_.stack, base_.model, w};
+    std::optional<offline_ceiling>& known = runs_of(group, w).ceiling;
+    if (!known) known = ceiling_of(c);
+    std::vector<std::vector<std::optional<double>>> out;
+    const double most = largest_batch(*known, c), gpus = w.gpus();
+    double per_user = known->steps.empty() ? 0 : known->steps.front().per_user, batch = 0;
+    for (const ceiling_step& s : known->steps) {
+      if (batch >= most) break;
+      std::vector<std::optional<double>>& to = out.emplace_back(metrics.size());
+      const auto set = [&](const char* name, double x) {
+        const auto at = std::find(metrics.begin(), metrics.end(), name);
+        if (at != metrics.end()) to[static_cast<std::size_t>(at - metrics.begin())] = x;
+      };
+      set("output_tokens_per_s", known->output_tokens / s.run_s);
+      set("output_tokens_per_s_per_gpu", known->output_tokens / s.run_s / gpus);
+      set("total_tokens_per_s", known->total_tokens / s.run_s);
+      set("total_tokens_per_s_per_gpu", known->total_tokens / s.run_s / gpus);
+      set("requests_per_s", known->requests / s.run_s);
+      set("makespan_s", s.run_s);
+      set("output_tokens_per_s_per_user", per_user);
+      set("tpot_s.mean", 1 / per_user);
+      per_user = s.per_user;
+      batch = s.batch;
+    }
+    return out;
+  }
+
  private:
   /// What the layouts of a group share.
   struct group_runs {
     std::size_t group = 0;
     std::shared_ptr<shared_runs> shared;
     std::vector<served_metrics> measured;  ///< by run
+    std::optional<offline_ceiling> ceiling;
   };
   /// Of the group that the calling thread is at.
   group_runs& runs_of(std::size_t group, const inference_workload& w) const {
     const std::lock_guard lock(sharing_);
     group_runs& out = at_[std::this_thread::get_id()];
     if (!out.shared || out.group != group)
-      out = {group, runs_of_layout({machine_, base_.stack, base_.model, w}), {}};
+      out = {group, runs_of_layout({machine_, base_.stack, base_.model, w}), {}, {}};
     return out;
   }
 

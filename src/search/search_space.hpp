@@ -62,6 +62,10 @@ class search_space {
   /// An order of the groups in which bounds cost least.
   virtual std::vector<std::size_t> bounding_order() const { return visiting_order(); }
   std::vector<std::string> by_time;  ///< metrics that follow from the step time alone
+
+  /// Whether layouts have ceilings: each is worse, in all metrics that a ceiling has, than one of those of it.
+  bool has_ceilings = false;
+  virtual std::vector<std::vector<std::optional<double>>> ceilings(std::size_t, std::size_t) const { return {}; }
 };
 
 /// A layout parameter and its value in the scenario, as text.

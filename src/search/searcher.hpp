@@ -52,7 +52,7 @@ class searcher {
   /// Whether its layouts could be tried.
   bool try_group(worker& w, std::size_t group);
   void refuse_group(worker& w, std::size_t group, const std::string& reason) const;
-  void try_layout(worker& w, std::size_t group, std::size_t index) const;
+  void try_layout(worker& w, std::size_t group, std::size_t index, keeper* seen = nullptr) const;
   /// The constraint on parameters that a layout breaks, counted.
   const constraint* outside(worker& w, std::size_t group, std::size_t index) const;
 
@@ -65,6 +65,10 @@ class searcher {
   limits limits_of(const keeper& kept) const;
   void try_bounded(worker& w, floor_reader& floors, const limits& known, std::size_t group) const;
   void add_bound(search_result& r) const;
+  // By ceilings: in the same file.
+  worker search_under_ceilings();
+  void try_under_ceilings(worker& w, const keeper& known, std::size_t group);
+  bool beaten(const keeper& known, std::size_t group, std::size_t index) const;
   /// Counts layouts that were tried, or shown to be worse, and those that cannot run.
   void report(std::int64_t more, std::int64_t refused = 0);
   const constraint* broken(const std::vector<value>& parameters) const;

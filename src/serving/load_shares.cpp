@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "nvlsim/serving/limits.hpp"
 #include "nvlsim/serving/worker_health.hpp"
 
 namespace nvlsim {

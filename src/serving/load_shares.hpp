@@ -9,10 +9,6 @@
 
 namespace nvlsim {
 
-/// Whether requests are dealt to replicas before the start, so that each serves alone: all that come at once or
-/// from clients, in turn, with constant or uniform lengths. All replicas then draw the same lengths.
-bool dealt(const inference_workload& w);
-
 /// Workers with equally many requests and clients, on equal hardware.
 struct load_share {
   std::int64_t first = 0, workers = 1;     ///< number of the first; how many

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "nvlsim/serving/limits.hpp"
 #include "nvlsim/serving/pools.hpp"
 #include "nvlsim/serving/routes.hpp"
 #include "serving/load_shares.hpp"

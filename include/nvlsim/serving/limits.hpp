@@ -15,6 +15,10 @@ inline constexpr std::int64_t max_requests = 10'000'000;
 /// Appends a reason if there are more requests than `max_requests`. `whose` follows the number (" per replica").
 void refuse_many(std::vector<std::string>& reasons, std::int64_t requests, const char* whose = "");
 
+/// Whether requests are dealt to replicas before the start, so that each serves alone: all that come at once or
+/// from clients, in turn, with constant or uniform lengths. All replicas then draw the same lengths.
+bool dealt(const inference_workload& w);
+
 /// Limits of a worker, without clients. Every rank of attention data parallelism adds its own batch and token
 /// budget. A static batch starts whole, whatever the engine's settings.
 schedule_limits limits_of(const inference_profile& engine, const inference_workload& w,

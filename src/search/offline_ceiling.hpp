@@ -1,0 +1,35 @@
+// What a server of an offline load cannot exceed, whatever its batches are. [docs/search.md#bounds]
+#pragma once
+
+#include <vector>
+
+#include "nvlsim/serving/inference.hpp"
+
+namespace nvlsim {
+
+/// More than a server gives whose mean batch of decodes is at most `batch`, and more than at the step before: its
+/// rates of all tokens and requests are lower, and so is the rate that a user sees.
+struct ceiling_step {
+  double batch = 0;
+  double run_s = 0;     ///< least time of the run
+  double per_user = 0;  ///< most tokens/s
+};
+
+/// The ceilings of one division of the GPUs, from a batch of one sequence to one of all, for any batch limits.
+struct offline_ceiling {
+  std::vector<ceiling_step> steps;
+  double output_tokens = 0, total_tokens = 0, requests = 0;  ///< of all workers, at most
+  // Of a worker.
+  double decoded = 0, prompts = 0,
+         cached = 0;  ///< decode steps, prompt tokens, cached tokens summed over the steps
+};
+
+/// Whether there are ceilings for a load: all requests wait from the start, each worker has its own, and the run
+/// counts as a whole.
+bool has_ceiling(const inference_workload& w);
+/// Requires `has_ceiling` and no `serving_problems`.
+offline_ceiling ceiling_of(const serving_case& c);
+/// The largest mean batch that the limits and the cache of `c` allow.
+double largest_batch(const offline_ceiling& of, const serving_case& c);
+
+}  // namespace nvlsim
