@@ -43,7 +43,7 @@ void price_copies(operation_setup& s, const cluster_job& j, const platform& p) {
     const double taken = s.save.state / drain / (port * static_cast<double>(gpus));
     degradation d;
     d.racks = {{0, racks - 1}};
-    d.health.nic = std::max(1e-6, 1 - taken);
+    d.health.nic = std::max(0.5, 1 - taken);  // flows share a port evenly at worst
     if (const seconds step = price_step(j, {d}).time; step > s.step_time) t.draining = s.step_time / step;
   }
 }
