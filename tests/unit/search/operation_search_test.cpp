@@ -29,9 +29,9 @@ search_result search_months(std::vector<search_restriction> only, int jobs = 2, 
 TEST_CASE("The best months that a search finds are those of a run") {
   const search_result found = search_months({{"checkpoint_interval", {"120", "3600"}},
                                              {"gpus_per_rack", {"64", "72"}},
-                                             {"recovery", {"restart", "replica"}}});
-  CHECK(found.candidates == 8);
-  REQUIRE(found.found == 8);
+                                             {"recovery", {"restart", "replica", "redundant"}}});
+  CHECK(found.candidates == 12);
+  REQUIRE(found.found == 12);
   CHECK(found.objective == "tokens_per_s");
   for (const found_layout* l : {&found.best.front(), &found.best.back()}) {
     std::vector<override_option> sets = eight_racks;
