@@ -58,8 +58,19 @@ std::vector<fitted_parameter> fit_knobs(const std::vector<collective_knob>& knob
                     (weights.of_row.empty() ? 1 : weights.of_row[i]));
     return out;
   };
-  const std::vector<double> best = fit_parameters(
-      parameters, residuals, {.robust_scale = weights.robust_scale, .iterations = 200, .tolerance = 1e-7});
+  const auto search = [&] {
+    std::pair<double, std::vector<double>> found;
+    found.second = fit_parameters(parameters, residuals,
+                                  {.robust_scale = weights.robust_scale, .iterations = 200, .tolerance = 1e-7},
+                                  [&](int, double cost) { found.first = cost; });
+    return found;
+  };
+  auto [cost, best] = search();
+  bool again = false;
+  for (std::size_t i = 0; i < knobs.size(); ++i)
+    if (knobs[i].other_start) parameters[i].search_from = knobs[i].other_start, again = true;
+  if (again)
+    if (auto other = search(); other.first < cost) best = std::move(other.second);
   std::vector<fitted_parameter> out;
   for (std::size_t i = 0; i < knobs.size(); ++i) {
     knobs[i].set(profile, best[i]);

@@ -19,6 +19,7 @@ struct knob_unit {
 /// Where a fit looks, in the knob's unit; `width` is the prior's, in log.
 struct search_range {
   double prior = 0, low = 0, high = 0, width = 1;
+  std::optional<double> other_start = {};
 };
 template <class P>
 class knob_list {
@@ -74,7 +75,7 @@ class knob_list {
       if constexpr (std::is_same_v<type, double>) at(c) = v * scale;
       else at(c) = type::from_base(v * scale);
     };
-    out_.push_back({pointer_ + "/" + name, u.name, r.prior, r.low, r.high, r.width, read, write});
+    out_.push_back({pointer_ + "/" + name, u.name, r.prior, r.low, r.high, r.width, r.other_start, read, write});
     return *this;
   }
 
@@ -146,7 +147,8 @@ std::vector<collective_knob> fabric_knobs(const std::string& pointer, const std:
     k.number("ring/per_latency", {7, 0.5, 20, known_prior},
              [](F& f) -> constant<double>& { return f.ring.per_latency; });
   if (now.nvls_tree) {
-    k.us("nvls_tree/latency", {20, 0.5, 1500, free},
+    // Pooled, there are two optima: trees that take over early, and late.
+    k.us("nvls_tree/latency", {20, 0.5, 1500, free, general ? std::optional(90.0) : std::nullopt},
          [](F& f) -> constant<seconds>& { return f.nvls_tree->latency; });
     k.us("nvls_tree/hop", {14, 2, 200, general ? known_prior : tight_prior},
          [](F& f) -> constant<seconds>& { return f.nvls_tree->hop; });
