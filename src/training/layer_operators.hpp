@@ -35,6 +35,10 @@ struct layer_operator {
   double forward_bytes = 0, backward_bytes = 0;
 };
 
+/// Bytes of an element of weights and of what flows between kernels and GPUs: 4 in `fp32` and `tf32`, whose
+/// tensors are FP32, else 2. Formats of fewer bits are those of products alone.
+double tensor_bytes(const training_workload& w);
+
 /// Whether a workload trains as DeepSeek's framework does with its FP8 recipe. Of what follows from the schedule,
 /// this alone changes the price of a pass.
 bool as_deepseek(const training_workload& w);

@@ -196,7 +196,7 @@ held_activations peak_activations(const training_workload& w, const stage_conten
 double weight_bytes_of(const training_context& c) {
   const training_workload& w = c.workload;
   const double element = bytes_per_element(w.gemm_precision);
-  if (element >= 2) return 2;
+  if (element >= 2) return tensor_bytes(w);
   if (w.task == training_task::lora) return std::max(1.0, element);
   // Megatron-Bridge's recipes of per-tensor FP8 and MXFP8 set fp8_param_gather, the others do not.
   const bool per_tensor = w.gemm_precision == precision::fp8;
@@ -247,19 +247,21 @@ void add_model_states(memory_adder& add, const training_context& c, const stage_
   const bool shared_gradients = fsdp || w.sharding == data_parallel_sharding::optim_grads;
   const double params = held(fsdp), tables = here.vocabulary / (fsdp ? dense_group : 1), layers = params - tables;
   const char* sharded = fsdp ? ", sharded" : "";
-  const double weight = weight_bytes_of(c);
-  if (weight != 2)
-    add("weights", weight * layers + 2 * tables, [&] {
+  const double weight = weight_bytes_of(c), wide = tensor_bytes(w);
+  if (weight != wide)
+    add("weights", weight * layers + wide * tables, [&] {
       return fmt::format(
           "{:g} B x {:.3f} G{} parameters per GPU{}{}", weight, layers / 1e9, frozen ? " frozen" : "",
           tables > 0 ? fmt::format(", 2 B x {:.3f} G vocabulary parameters", tables / 1e9) : "", sharded);
     });
   else
-    add("weights", 2 * params,
-        [&] { return fmt::format("2 B (BF16) x {:.3f} G parameters per GPU{}", params / 1e9, sharded); });
+    add("weights", wide * params, [&] {
+      return fmt::format("{:g} B ({}) x {:.3f} G parameters per GPU{}", wide, wide > 2 ? "FP32" : "BF16",
+                         params / 1e9, sharded);
+    });
   if (here.towers > 0)
-    add("towers", 2 * here.towers,
-        [&] { return fmt::format("2 B x {:.3f} G parameters of encoders", here.towers / 1e9); });
+    add("towers", wide * here.towers,
+        [&] { return fmt::format("{:g} B x {:.3f} G parameters of encoders", wide, here.towers / 1e9); });
   const double towers = frozen || w.freeze_towers ? 0 : here.towers;
   const auto trained = [&](bool is_sharded) {
     const double group = is_sharded ? dense_group : 1;
@@ -273,18 +275,22 @@ void add_model_states(memory_adder& add, const training_context& c, const stage_
   });
   const optimizer_spec& o = w.optimizer;
   const auto [first, second] = moment_bytes(w);
-  const double updated = trained(!replicated), moments = first + second, both = o.master + moments;
+  // FP32 weights are their own master copy.
+  const double master = wide > 2 ? 0 : o.master;
+  const double updated = trained(!replicated), moments = first + second, both = master + moments;
   const bool muon = o.kind == optimizer_kind::muon && !frozen;
   const double others = muon ? std::min(updated, here.vocabulary / (replicated ? 1 : dense_group)) : 0;
-  const double each = muon ? o.master + first : both;
+  const double each = muon ? master + first : both;
   add("optimizer", each * (updated - others) + both * others, [&] {
+    if (master == 0)
+      return fmt::format("{:g} B (moments) x {:.3f} G parameters updated by this GPU", each, updated / 1e9);
     return muon
                ? fmt::format(
                      "{:g} B (master copy and momentum) x {:.3f} G parameters of matrices, {:g} B x {:.3f} G "
                      "others",
                      each, (updated - others) / 1e9, both, others / 1e9)
                : fmt::format("{:g} B ({} master copy and two moments{}) x {:.3f} G parameters updated by this GPU",
-                             each, o.master < 4 ? "16-bit" : "FP32",
+                             each, master < 4 ? "16-bit" : "FP32",
                              moments < 8 ? fmt::format(" of {:g} B together", moments) : "", updated / 1e9);
   });
 }
@@ -329,11 +335,12 @@ void add_temporaries(memory_adder& add, const training_context& c, const stage_c
   const bool certain = counted == temporaries::certain;
   const double waiting = here.head && !certain ? static_cast<double>(deferred_head_gradients(c)) : 0;
   if (waiting > 0)
-    add("head gradients", waiting * 2 * c.tokens.whole * (hidden + static_cast<double>(c.net.vocab) / tp), [&] {
-      return fmt::format(
-          "BF16 inputs and logit gradients of {:g} micro-batches, for the LM head's deferred weight gradient",
-          waiting);
-    });
+    add("head gradients",
+        waiting * tensor_bytes(w) * c.tokens.whole * (hidden + static_cast<double>(c.net.vocab) / tp), [&] {
+          return fmt::format(
+              "BF16 inputs and logit gradients of {:g} micro-batches, for the LM head's deferred weight gradient",
+              waiting);
+        });
   // Logits have been released by then.
   if (const double again = here.again.base() - logits; again > 0 && counted == temporaries::all)
     add("recomputed", again, [&] {
@@ -353,7 +360,7 @@ void add_temporaries(memory_adder& add, const training_context& c, const stage_c
                        gathered > 0 ? ", 4 B per token and hidden unit gathered by TP" : "");
   });
   if (w.sharding != data_parallel_sharding::fsdp || certain) return;
-  const double weight = std::min(2.0, weight_bytes_of(c));
+  const double weight = std::min(tensor_bytes(w), weight_bytes_of(c));
   add("gathered", 2 * weight * here.gathered + (frozen_layers ? 0 : 2 * here.gathered), [&] {
     return fmt::format("{:g} B x {:.3f} G sharded parameters per layer, for the current and the next layer{}",
                        weight, here.gathered / 1e9, frozen_layers ? "" : ", and 2 B per gradient");

@@ -8,6 +8,8 @@ namespace nvlsim {
 
 using compute::elementwise_bytes;
 
+double tensor_bytes(const training_workload& w) { return std::max(2.0, bytes_per_element(w.gemm_precision)); }
+
 // Quantised recipes keep the quantised inputs of linear layers; attention also keeps its output in BF16. Recipes
 // of frozen weights store inputs of activations in 8 bits (activation_func_fp8_input_store). [assumed]
 stored_formats stored_formats_of(const training_workload& w, const training_profile& framework) {
@@ -29,7 +31,8 @@ stored_formats stored_formats_of(const training_workload& w, const training_prof
 operator_list::operator_list(const model& m, const layer_spec& l, const training_workload& w,
                              const training_profile& f)
     : layer(l), workload(w), framework(f), tokens(tokens_of(w)), hidden(real(m.hidden)), tp(real(w.par.tp)),
-      kept(stored_formats_of(w, f)), matrices_(layer_matrices(l, m.hidden)), streams_(real(m.residual_streams)) {
+      kept(stored_formats_of(w, f)), matrices_(layer_matrices(l, m.hidden)), streams_(real(m.residual_streams)),
+      wider_(tensor_bytes(w) / 2) {
   // One stream is read twice and written once. With n streams, Megatron-Core's kernels read all of them for their
   // norm, for the projection that gives the weights, for the block's input and for the mixed residual, write that
   // and the expanded output, and add the two. Backward, four gradients of the streams are added up.
@@ -114,7 +117,7 @@ void operator_list::run_in(layer_operator& o, const std::optional<precision>& fo
 
 layer_operator& operator_list::stream(const char* name, double moved, bool again, double backward_share) {
   layer_operator& o = add(layer_operator::type::stream, name, again);
-  o.forward_bytes = moved, o.backward_bytes = moved * backward_share;
+  o.forward_bytes = moved * wider_, o.backward_bytes = moved * wider_ * backward_share;
   return o;
 }
 

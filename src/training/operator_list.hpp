@@ -64,13 +64,14 @@ class operator_list {
   void adapt(bool target, layer_operator projection);
   /// Runs `o` in the format that a recipe keeps it in, if it keeps one.
   void run_in(layer_operator& o, const std::optional<precision>& format) const;
-  /// `backward_share`: bytes of the backward pass over those of the forward pass. [assumed]
+  /// `moved`: bytes of tensors of 16 bits. `backward_share`: bytes of the backward pass over those of the forward
+  /// pass. [assumed]
   layer_operator& stream(const char* name, double moved, bool again = false, double backward_share = 1.5);
   /// Norm of `n` tokens before a block, with the block's residual connection.
   void norm(double n, const kept_by_norm& k);
   layer_operator& add(layer_operator::type what, const char* name, bool again);
-  /// Keeps bytes for the backward pass, in CPU memory if they are `offloaded`.
-  void keep(double size, bool offloaded = false) { (offloaded ? away_ : here_) += size; }
+  /// Keeps bytes for the backward pass, of tensors of 16 bits, in CPU memory if they are `offloaded`.
+  void keep(double size, bool offloaded = false) { (offloaded ? away_ : here_) += size * wider_; }
 
   std::vector<layer_operator> take() { return std::move(out_); }
   stored_bytes stored() const { return {bytes::from_base(here_), bytes::from_base(away_)}; }
@@ -78,6 +79,7 @@ class operator_list {
  private:
   std::vector<weight_matrix> matrices_;
   double streams_;  ///< residual streams
+  double wider_;    ///< size of tensors over that of 16 bits
   /// Bytes that a residual connection moves per element of the hidden state.
   double residual_bytes_, residual_backward_bytes_;
   std::vector<layer_operator> out_;

@@ -188,7 +188,8 @@ double divided_blocks(const training_workload& w, const layer_spec& l) {
 void tensor_parallel(builder& b, const training_context& c, const layer_spec& l) {
   if (c.workload.par.tp == 1) return;
   const communicator g = tensor_group(c.workload.par, c.workload.place);
-  const bytes size = bytes::from_base(c.tokens.whole * static_cast<double>(c.net.hidden) * 2);
+  const bytes size =
+      bytes::from_base(c.tokens.whole * static_cast<double>(c.net.hidden) * tensor_bytes(c.workload));
   const double blocks = divided_blocks(c.workload, l);
   const auto wait = [&](collective k, const char* name) {
     const priced_transfer t =
@@ -203,14 +204,14 @@ void tensor_parallel(builder& b, const training_context& c, const layer_spec& l)
   }
 }
 
-/// Bytes per token that each context-parallel rank needs from each other rank.
-double shared_bytes(const layer_spec& l, double tp) {
+/// Elements per token that each context-parallel rank needs from each other rank.
+double shared_elements(const layer_spec& l, double tp) {
   switch (l.attention) {
     case attention_kind::mla:
-      return 2.0 * static_cast<double>(l.mla.kv_lora_rank + l.mla.qk_rope_dim + l.index_dim);
+      return static_cast<double>(l.mla.kv_lora_rank + l.mla.qk_rope_dim + l.index_dim);
     case attention_kind::compressed: {  // pooled keys only; window keys come from the neighbour
       const double ratio = static_cast<double>(l.compressed.ratio);
-      return ratio > 0 ? 2.0 * static_cast<double>(l.head_dim + l.index_dim) / ratio : 0;
+      return ratio > 0 ? static_cast<double>(l.head_dim + l.index_dim) / ratio : 0;
     }
     case attention_kind::grouped_query:
       break;
@@ -219,7 +220,7 @@ double shared_bytes(const layer_spec& l, double tp) {
     case attention_kind::none:
       return 0;
   }
-  return 2 * static_cast<double>(l.kv_heads * (l.head_dim + value_dim(l)) + l.index_dim) / tp;
+  return static_cast<double>(l.kv_heads * (l.head_dim + value_dim(l)) + l.index_dim) / tp;
 }
 
 /// A scan needs the whole sequence: an all-to-all reshards its inputs from tokens to heads, another its output
@@ -229,8 +230,8 @@ void exchange_heads(builder& b, const training_context& c, const layer_spec& l, 
   const double width = static_cast<double>(s.heads * s.head_dim);
   const double keys =
       2 * static_cast<double>((l.attention == attention_kind::mamba ? s.groups : s.key_heads) * s.state);
-  const double per_token =
-      2 * (3 * width + keys + static_cast<double>(s.heads)) / static_cast<double>(c.workload.par.tp);
+  const double per_token = tensor_bytes(c.workload) * (3 * width + keys + static_cast<double>(s.heads)) /
+                           static_cast<double>(c.workload.par.tp);
   const priced_transfer t = launched(price_transfer(c.collectives, c.machine, collective::all_to_all,
                                                     bytes::from_base(per_token * c.tokens.whole),
                                                     context_group(c.workload.par, c.workload.place)),
@@ -244,10 +245,11 @@ void exchange_attention(builder& b, const training_context& c, const layer_spec&
   const double kv_heads = std::max(static_cast<double>(l.kv_heads) / tp, cp);  // at least one per rank
   const double width =
       static_cast<double>(l.head_dim + value_dim(l)) * (static_cast<double>(l.heads) / tp + kv_heads);
-  const priced_transfer t = launched(price_transfer(c.collectives, c.machine, collective::all_to_all,
-                                                    bytes::from_base(2 * width * c.tokens.whole),
-                                                    context_group(c.workload.par, c.workload.place)),
-                                     c.framework.collective_launch * 2);
+  const priced_transfer t =
+      launched(price_transfer(c.collectives, c.machine, collective::all_to_all,
+                              bytes::from_base(tensor_bytes(c.workload) * width * c.tokens.whole),
+                              context_group(c.workload.par, c.workload.place)),
+               c.framework.collective_launch * 2);
   b.waiting(part_kind::cp, "cp.all_to_all", t.time * times, facts_of(c.machine, t, times));
 }
 
@@ -262,7 +264,7 @@ void context_parallel(builder& b, const training_context& c, const layer_spec& l
   if (c.workload.cp_exchange == context_exchange::all_to_all) return exchange_attention(b, c, l, 1 + again);
   const double passes = is_forward ? 1 : 2 + again;  // backward: keys and values again, and their gradients
   const communicator all = context_group(c.workload.par, c.workload.place);
-  const double width = shared_bytes(l, static_cast<double>(c.workload.par.tp));
+  const double width = tensor_bytes(c.workload) * shared_elements(l, static_cast<double>(c.workload.par.tp));
   const priced_transfer hop = launched(
       price_transfer(c.collectives, c.machine, collective::send_recv, bytes::from_base(width * c.tokens.whole),
                      {.ranks = 2, .domains = all.domains > 1 ? 2 : 1, .stride = c.workload.par.tp}),
@@ -301,7 +303,8 @@ void expert_parallel(builder& b, const training_context& c, const layer_spec& l,
   const communicator g = expert_group(par, c.workload.place);
   const bool dedup = sends_once(c.workload.dispatcher);
   const double token_bytes =
-      c.tokens.moe / static_cast<double>(par.etp) * expert_width(static_cast<double>(c.net.hidden), l) * 2 *
+      c.tokens.moe / static_cast<double>(par.etp) * expert_width(static_cast<double>(c.net.hidden), l) *
+      tensor_bytes(c.workload) *
       (c.workload.static_experts() && !dedup ? 1
                                              : expert_imbalance(l, c.workload));  // arriving at the busiest rank
   const token_copies copies = copies_of(c, l, g);
@@ -531,7 +534,7 @@ costed_parts layer_pass(const training_context& c, const layer_spec& l, pass_kin
 
 costed_parts embedding_pass(const training_context& c, pass_kind what) {
   builder b(c, c.slowdown);
-  const double elements = c.tokens.whole * static_cast<double>(c.net.hidden);
+  const double elements = c.tokens.whole * static_cast<double>(c.net.hidden) * tensor_bytes(c.workload) / 2;
   const bool gradient = what != pass_kind::forward && has_weights(what) && c.workload.task != training_task::lora;
   if (what == pass_kind::forward) b.bytes_moved("embedding", elements * compute::elementwise_bytes("embedding"));
   else if (gradient) b.bytes_moved("embedding", elements * compute::elementwise_bytes("embedding_backward"));
@@ -548,7 +551,8 @@ costed_parts head_pass(const training_context& c, pass_kind what) {
   head.what = layer_operator::type::linear;
   head.name = "lm_head";
   head.m = c.tokens.whole, head.n = v, head.k = static_cast<double>(c.net.hidden);
-  const double losses = c.tokens.whole * v * 2 * 3;
+  if (tensor_bytes(c.workload) > 2) head.operands = c.workload.gemm_precision;
+  const double losses = c.tokens.whole * v * tensor_bytes(c.workload) * 3;
   if (what == pass_kind::forward) price_forward(b, c, head);
   if (has_inputs(what)) b.bytes_moved("cross_entropy", losses);
   if (what != pass_kind::forward) price_backward(b, c, head, what);

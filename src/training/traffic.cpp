@@ -52,7 +52,8 @@ priced_transfer gradient_reduction(const training_context& c, local_parameters p
   const double share = c.workload.task == training_task::lora ? lora_share : 1.0;
   const collective kind = c.workload.sharding == data_parallel_sharding::replicated ? collective::all_reduce
                                                                                     : collective::reduce_scatter;
-  return data_collective(c, kind, p, share * c.framework.gradient_bytes);
+  return data_collective(c, kind, p,
+                         share * (tensor_bytes(c.workload) > 2 ? 4.0 : c.framework.gradient_bytes.read()));
 }
 
 priced_transfer parameter_gather(const training_context& c, local_parameters p) {
@@ -61,13 +62,13 @@ priced_transfer parameter_gather(const training_context& c, local_parameters p) 
                                                                                                     : 1.0;
   // Per-tensor FP8 gathers 8-bit parameters. Block formats gather 16-bit parameters and cast them by row and by
   // column.
-  const double element = c.workload.gemm_precision == precision::fp8 ? 1.0 : 2.0;
+  const double element = c.workload.gemm_precision == precision::fp8 ? 1.0 : tensor_bytes(c.workload);
   return data_collective(c, collective::all_gather, p, share * element);
 }
 
 priced_transfer pipeline_send(const training_context& c, bool crosses_domain) {
-  const bytes size =
-      bytes::from_base(c.tokens.sharded * static_cast<double>(c.net.hidden * c.net.residual_streams) * 2);
+  const bytes size = bytes::from_base(
+      c.tokens.sharded * static_cast<double>(c.net.hidden * c.net.residual_streams) * tensor_bytes(c.workload));
   return price_transfer(
       c.collectives, c.machine, collective::send_recv, size,
       {.ranks = 2, .domains = crosses_domain ? 2 : 1, .stride = c.workload.par.gpus() / c.workload.par.pp});

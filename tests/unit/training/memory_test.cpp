@@ -310,6 +310,20 @@ test::shipped_job bridge_job(const char* net, std::int64_t ep, std::int64_t sequ
   return j;
 }
 
+TEST_CASE("In FP32 every tensor has four bytes") {
+  test::shipped_job j = plain_job();
+  j.workload.par.pp = 2;
+  const memory_report half = memory_of(j);
+  for (const precision p : {precision::fp32, precision::tf32}) {
+    j.workload.gemm_precision = p;
+    const memory_report whole = memory_of(j);
+    for (const char* name : {"weights", "activations"})
+      CHECK(item(whole, name) == Approx(2 * item(half, name)).epsilon(1e-12));
+    CHECK(item(whole, "gradients") == item(half, "gradients"));                                  // of 4 B in both
+    CHECK(item(whole, "optimizer") == Approx(item(half, "optimizer") * 8 / 12).epsilon(1e-12));  // no master copy
+  }
+}
+
 // NVIDIA-NeMo/Megatron-Bridge: recomputation of Nemotron 3 Nano (600d069), 64.653 and 63.639 GB, and no fit of 80
 // GB cards without; peaks of Qwen3-30B-A3B in pull requests, 61.35 and 62.17 GB.
 TEST_CASE("Peaks of mixtures of experts are those that Megatron-Bridge prints") {
