@@ -7,6 +7,7 @@
 
 #include "nvlsim/collectives/collectives.hpp"
 #include "nvlsim/layers/expert_popularity.hpp"
+#include "nvlsim/layers/expert_reach.hpp"
 #include "nvlsim/plan/part_facts.hpp"
 #include "nvlsim/serving/cache_format.hpp"
 #include "nvlsim/serving/rank_weights.hpp"
@@ -314,7 +315,7 @@ time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) c
       std::min(1.0, bytes_per_element(routes_.at(weight_role::expert).operands) / activation_bytes);
   if (const int domains = domains_of(platform_, workload_.attention_dp); domains > 1) {
     // Between domains a token is sent once to each domain with one of its experts.
-    const double sent = places_reached(domains, static_cast<double>(l.spec.moe.top_k));
+    const double sent = domains * reach_of(l.spec.moe, expert_choice::random, 1.0 / domains);
     const auto size = bytes::from_base(tokens * sent * hidden * activation_bytes);
     priced_transfer t = price_transfer(stack_.collectives, platform_, collective::all_to_all, size,
                                        {.ranks = workload_.attention_dp, .domains = domains});
