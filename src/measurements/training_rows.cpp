@@ -124,9 +124,10 @@ class training_row_reader {
     } else if (cell.starts_with("FP8")) {
       p = precision::fp8;
     } else {
-      const bool fp4 = has("suspect", "FP8 does not");
-      p = fp4 ? precision::nvfp4 : precision::fp8;
-      defaulted(fmt::format("precision not stated: {} assumed", fp4 ? "NVFP4" : "FP8"));
+      // Primus trains in BF16 where a configuration does not ask for FP8. [assumed]
+      const bool fp4 = has("suspect", "FP8 does not"), half = has("framework", "primus");
+      p = half ? precision::bf16 : fp4 ? precision::nvfp4 : precision::fp8;
+      defaulted(fmt::format("precision not stated: {} assumed", half ? "BF16" : fp4 ? "NVFP4" : "FP8"));
     }
     const gpu_spec& gpu = out_.hardware.gpu;
     if (!gpu.dense_peak(precision::fp8)) p = precision::bf16;
@@ -408,6 +409,25 @@ void choose_metric(const csv_row& row, training_row& out) {
   }
 }
 
+/// Excludes a row whose tokens and FLOP/s, both as Megatron-LM prints them, are not those of its model, whichever
+/// way attention is counted: part of the model ran.
+void check_flops(const csv_row& row, training_row& out) {
+  const auto tokens = row.number("tokens_per_s_per_gpu"), rate = row.number("model_tflops_per_gpu");
+  if (!tokens || !rate || !row["flops_convention"].starts_with("Megatron-LM")) return;
+  const std::string& derived = row["derived_fields"];
+  if (derived.find("tokens_per_s") != std::string::npos || derived.find("tflops") != std::string::npos) return;
+  if (out.workload.task != training_task::pretrain) return;
+  constexpr double tolerance = 0.25;  // releases count embedding, head and router differently
+  const double step = static_cast<double>(out.workload.global_batch_size * out.workload.seq_length);
+  const double least = model_flops_per_step(*out.net, out.workload, true) / step,
+               most = model_flops_per_step(*out.net, out.workload, false) / step, ran = *rate * 1e12 / *tokens;
+  if (ran > least * (1 - tolerance) && ran < most * (1 + tolerance)) return;
+  out.record.status = record_status::excluded;
+  out.record.reason =
+      fmt::format("{:.1f} GFLOP a token as printed, where the model has {:.1f} to {:.1f}: not the whole model",
+                  ran / 1e9, least / 1e9, most / 1e9);
+}
+
 void read_into(const csv_row& row, input_cache& inputs, training_row& out) {
   validation_record& r = out.record;
   choose_metric(row, out);
@@ -445,6 +465,7 @@ void read_into(const csv_row& row, input_cache& inputs, training_row& out) {
     return;
   }
   reader.assume_recomputation();
+  check_flops(row, out);
 }
 
 }  // namespace
