@@ -118,4 +118,21 @@ TEST_CASE("Larger chunks of prompts and CUDA graphs save time with every engine,
   });
 }
 
+// DeepSeek-V3's router takes experts of 4 of 8 groups, of which each of four racks holds two.
+TEST_CASE("Between domains, tokens of a router with groups go to fewer of them") {
+  input_cache inputs(folders_under(NVLSIM_SOURCE_DIR));
+  platform racks = inputs.platform_named("gb300-nvl72");
+  racks.racks = 4;
+  model net = inputs.model_named("deepseek-r1");
+  inference_workload w = workload_of(precision::fp8, 1);
+  w.attention_dp = w.ep = 256;
+  const auto time = [&](std::int64_t groups) {
+    for (layer_spec& l : net.layers) l.moe.top_groups = groups;
+    return served{racks, inputs.stack_named("sglang-0.5.9"), net, ""}.seconds_of(w, many_decodes);
+  };
+  REQUIRE(net.layers.back().moe.groups == 8);
+  CHECK(time(1) < time(4));
+  CHECK(time(4) < time(8));
+}
+
 }  // namespace nvlsim

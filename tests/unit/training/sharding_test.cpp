@@ -95,10 +95,10 @@ TEST_CASE("Groups that share out apart reduce inside, then each shard across") {
 }
 
 // Megatron-Core gathers MXFP8 weights in BF16, through the gradients' buffer, and casts them by row and by column.
-TEST_CASE("Parameters are gathered in 8 bits of one scale, else in 16") {
+TEST_CASE("Parameters are gathered in 8 bits of one scale, else in 16 or in FP32") {
   replicas r;
   stack s = test::ideal_stack();
-  for (const precision p : {precision::mxfp8, precision::nvfp4})
+  for (const precision p : {precision::mxfp8, precision::nvfp4, precision::fp32})
     s.kernels["ideal"].gemm[p] = s.kernels["ideal"].gemm[precision::fp8];
   const training_workload w = r.workload;
   const auto gathered = [&](precision p) {
@@ -110,6 +110,7 @@ TEST_CASE("Parameters are gathered in 8 bits of one scale, else in 16") {
   const double one = gathered(precision::fp8);
   for (const precision p : {precision::bf16, precision::mxfp8, precision::nvfp4})
     CHECK(gathered(p) == Approx(2 * one).epsilon(1e-3));
+  CHECK(gathered(precision::fp32) == Approx(4 * one).epsilon(1e-3));
 }
 
 TEST_CASE("Groups keep traffic inside a rack that would leave it") {
