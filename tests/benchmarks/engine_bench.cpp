@@ -65,6 +65,27 @@ void flow_raw_simgrid(benchmark::State& state) {
 }
 BENCHMARK(flow_raw_simgrid)->Arg(72)->Arg(576)->Arg(4608)->Unit(benchmark::kMillisecond);
 
+/// Actors that only sleep, each by its own steps: what SimGrid takes for as many as a step without folding has
+/// (three streams a rank), and how that grows. Linear would be as many nanoseconds a sleep at any number.
+void sleepers_raw_simgrid(benchmark::State& state) {
+  namespace sg4 = engine::compat::sg4;
+  constexpr int sleeps_each = 400, streams = 3;
+  const std::vector<std::int64_t> gpus = {0};
+  const platform hardware = test::bare_ports();
+  for (auto _ : state) {
+    engine::session session;
+    const network::zones z = network::build(session.engine(), network::describe(hardware, gpus));
+    for (std::int64_t a = 0; a < streams * state.range(0); ++a)
+      engine::compat::add_actor(z.fabric[0], "sleeper", [a] {
+        for (int i = 0; i < sleeps_each; ++i) sg4::this_actor::sleep_for(1e-3 + 1e-6 * static_cast<double>(a));
+      });
+    session.engine().run();
+    benchmark::DoNotOptimize(sg4::Engine::get_clock());
+  }
+  state.SetItemsProcessed(state.iterations() * streams * state.range(0) * sleeps_each);
+}
+BENCHMARK(sleepers_raw_simgrid)->Arg(1152)->Arg(4608)->Unit(benchmark::kSecond)->Iterations(1);
+
 /// A step of 8,192 GPUs through the engine.
 void step_engine(benchmark::State& state) {
   const scenario s = test::shipped_scenario("training/llama3.1-405b-gb300-8192");

@@ -16,6 +16,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import resource
 import signal
 import subprocess
@@ -35,6 +36,8 @@ GPT3_1024 = ["run", "llama3.1-405b-gb300-512", "--set", "/model=gpt3-175b", "--s
              "--set", "/platform/gpu/hbm_nominal=500 GB", "--set", "/platform/gpu/hbm_usable=500 GB"]  # whole optimizer states on every GPU, as there
 RANKS_4608 = ["run", "llama3.1-405b-gb300-8192", "--set", "/platform/racks=64", "--set", "/workload/dp=72",
               "--set", "/workload/global_batch_size=1152", "--set", "/placement/gpus_per_rack=72"]
+RANKS_1152 = ["run", "llama3.1-405b-gb300-8192", "--set", "/platform/racks=16", "--set", "/workload/dp=18",
+              "--set", "/workload/global_batch_size=288", "--set", "/placement/gpus_per_rack=72"]
 COMMANDS = {
     "start": ["--version"],
     "kernel": ["kernel", "gemm", "--platform", "gb300-nvl72", "--m", "4096", "--n", "4096", "--k", "4096", "--precision", "fp8"],
@@ -46,6 +49,7 @@ COMMANDS = {
     "experts 4608": ["run", "kimi-k2-gb300-4608"],
     "100 trillion": ["run", "moe-100t-gb300-15360"],
     "offline rack": ["run", "llama2-70b-offline-gb300-rack"],
+    "ranks 1152": [*RANKS_1152, "--no-fold"],
     "ranks 4608": [*RANKS_4608, "--no-fold"],
     "gpt3 1024": GPT3_1024,
     "gpt3 1024 ranks": [*GPT3_1024, "--no-fold"],
@@ -54,12 +58,18 @@ COMMANDS = {
                            "--only", "recompute", "--only", "data_parallel_sharding", "--only", "offload_layers", "--format", "json"],
     "search deepseek-v3 on 512": ["search", "deepseek-v3-gb300-256", "--gpus", "512", "--format", "json"],
     "search 405b on 9216": ["search", "llama3.1-405b-gb300-rack", "--gpus", "9216", "--format", "json"],
+    "search llama2-70b offline": ["search", "llama2-70b-offline-gb300-rack", "--gpus", "8", "--set", "/workload/load/requests=20000",
+                                  "--format", "json"],
+    "search llama2-70b throughput": ["search", "llama2-70b-offline-gb300-rack", "--gpus", "8", "--set", "/workload/load/requests=20000",
+                                     "--pareto", "output_tokens_per_s_per_gpu", "--format", "json"],
+    "search deepseek-r1 on 72": ["search", "deepseek-r1-gb300-rack", "--gpus", "72", "--format", "json"],
+    "search gpt-oss on 8": ["search", "gpt-oss-120b-gb300-rack", "--gpus", "8", "--set", "/workload/load/requests_per_s=44", "--format", "json"],
     "sensitivity": ["explain", "deepseek-r1-gb300-rack", "--sensitivity", "--format", "json"],
     "plan serving": ["plan", "serving", "deepseek-r1", "--platform", "gb300-nvl72", "--gpus", "72", "--input", "1024",
                      "--output-tokens", "1024", "--ttft", "2 s", "--tpot", "33.3 ms", "--format", "json"],
     "serving table": ["validate", SERVING_TABLE, "--format", "json"],
 }
-ONCE = {"ranks 4608", "serving table", "sensitivity", "plan serving", *(name for name in COMMANDS if name.startswith("search"))}
+ONCE = {"ranks 1152", "ranks 4608", "serving table", "sensitivity", "plan serving", *(name for name in COMMANDS if name.startswith("search"))}
 
 
 def cost(command, folder=None):
@@ -113,17 +123,28 @@ def against(program, peer):
     return out
 
 
-def measure(build, output, peers):
+def measure(build, output, peers, only):
+    """With `only`, measures commands that match it again, and keeps what the output has of the others."""
     program, benchmarks = build / "nvlsim", build / "tests/benchmarks/benchmarks"
     out = {"machine": machine(), "date": time.strftime("%Y-%m-%d"), "commands": {}, "peers": [], "benchmarks": []}
+    if only:
+        out = json.loads(output.read_text())
     for name, words in COMMANDS.items():
+        if only and not re.search(only, name):
+            continue
         c = best([program, *words], 1 if name in ONCE else 5)
         text = c.pop("out")
         if name.startswith("search"):
             r = json.loads(text)
-            c.update(candidates=r["candidates"], evaluated=r["evaluated"], found=r["found"])
+            beaten = sum(p["count"] for p in r["pruned"] if p["reason"].startswith("cannot be among the best"))
+            c.update(candidates=r["candidates"], evaluated=r["evaluated"], found=r["found"], beaten=beaten)
         out["commands"][name] = c
         print(name, c, file=sys.stderr)
+        if only:
+            c["again"] = time.strftime("%Y-%m-%d")
+            output.write_text(json.dumps(out, indent=1) + "\n")
+    if only:
+        return
     for peer in peers:
         out["peers"].append(against(program, peer))
         print(out["peers"][-1], file=sys.stderr)
@@ -168,11 +189,28 @@ def page(m):
         x = c[name]
         return f"| {what} | {x['candidates']:,} | {x['evaluated']:,} | {x['cpu_s']:.1f} s | {x['wall_s']:.1f} s |"
 
+    def again(x):
+        return f" ({x['again']}, busy)" if "again" in x else ""
+
+    def serving_row(name, what):
+        x = c[name]
+        return (f"| {what}{again(x)} | {x['candidates']:,} | {x['evaluated']:,} | {(x['found'] + x['beaten']) / x['cpu_s']:.0f} | {x['cpu_s']:.1f} s | "
+                f"{x['wall_s']:.1f} s | {x['peak_bytes'] / 2**20:.0f} MiB |")
+
+    def unfolded():
+        few, many = (f"sleepers_raw_simgrid/{ranks}/iterations:1" for ranks in (1152, 4608))
+        if many not in bench:
+            return ""
+        return (f"SimGrid by itself, with as many actors as a step without folding has, three a rank, that only sleep "
+                f"(`sleepers_raw_simgrid`): {bench[few]['cpu_time']:.2g} s for 1,152 ranks, {bench[many]['cpu_time']:.2g} s for 4,608, "
+                f"{ratio(many, few) / 4:.1f} times linear. The step of 4,608 ranks takes "
+                f"{c['ranks 4608']['cpu_s'] / c['ranks 1152']['cpu_s'] / 4:.1f} times as much a rank as that of 1,152.")
+
     s = m["sweep"]
     peers = "\n".join(map(peer_row, m["peers"]))
     return f"""# Performance
 
-`tests/benchmarks/performance.py` measured these figures on {m['machine']} and wrote this page from them ([measured.json](../tests/benchmarks/measured.json)). Times are CPU seconds of the whole process with its children; short ones are the best of five runs. The machine was shared, so compare lines of this page with each other and not with other machines.
+`tests/benchmarks/performance.py` measured these figures on {m['machine']} and wrote this page from them ([measured.json](../tests/benchmarks/measured.json)). Times are CPU seconds of the whole process with its children; short ones are the best of five runs. The machine was shared, so compare lines of this page with each other and not with other machines. Lines with a date were measured again on that day, while other programs kept both cores busy, which costs up to twice as much CPU time.
 
 ## A step
 
@@ -204,6 +242,8 @@ In turns with nvlsim, in one run on {m['date']}; the last column is how many tim
 | messages between 4,608 ports | SimGrid by hand: {bench['flow_raw_simgrid/4608']['cpu_time']:.3g} {bench['flow_raw_simgrid/4608']['time_unit']} | {bench['flow_engine/4608']['cpu_time']:.3g} {bench['flow_engine/4608']['time_unit']} | {ratio('flow_raw_simgrid/4608', 'flow_engine/4608'):.2f} |
 {peers}
 
+{unfolded()}
+
 ## Searches and plans
 
 A search counts all layouts, leaves out those that break a rule of divisibility together, and evaluates those that lower bounds do not rule out.
@@ -215,11 +255,20 @@ A search counts all layouts, leaves out those that break a rule of divisibility 
 {search_row('search 405b on 512', '405B on 512 GPUs, memory choices fixed')}
 {search_row('search 13b on 16', '13B on 16 GPUs')}
 
+A serving search plays each layout that it evaluates. Layouts a second are those that can run, found or shown to be worse, by CPU seconds.
+
+| search of a server | layouts | evaluated | a second and core | CPU | wall | peak memory |
+|---|---|---|---|---|---|---|
+{serving_row('search llama2-70b offline', 'Llama-2-70B on 8 GPUs, 20,000 requests offline')}
+{serving_row('search llama2-70b throughput', 'the same for throughput alone (`--pareto output_tokens_per_s_per_gpu`)')}
+{serving_row('search deepseek-r1 on 72', 'DeepSeek-R1 on a rack, 40 requests/s')}
+{serving_row('search gpt-oss on 8', 'gpt-oss-120b on 8 GPUs, 44 requests/s')}
+
 | command | CPU | wall |
 |---|---|---|
-| `plan serving` of DeepSeek-R1 on a GB300 rack | {c['plan serving']['cpu_s']:.1f} s | {c['plan serving']['wall_s']:.1f} s |
-| `explain --sensitivity` of DeepSeek-R1 on a rack | {c['sensitivity']['cpu_s']:.1f} s | {c['sensitivity']['wall_s']:.1f} s |
-| `validate` of the serving table | {c['serving table']['cpu_s']:.1f} s | {c['serving table']['wall_s']:.1f} s |
+| `plan serving` of DeepSeek-R1 on a GB300 rack{again(c['plan serving'])} | {c['plan serving']['cpu_s']:.1f} s | {c['plan serving']['wall_s']:.1f} s |
+| `explain --sensitivity` of DeepSeek-R1 on a rack{again(c['sensitivity'])} | {c['sensitivity']['cpu_s']:.1f} s | {c['sensitivity']['wall_s']:.1f} s |
+| `validate` of the serving table{again(c['serving table'])} | {c['serving table']['cpu_s']:.1f} s | {c['serving table']['wall_s']:.1f} s |
 
 The plan and longest path of the 8,192-GPU step take {bench['step_by_micro_batches/16']['cpu_time']:.0f} {bench['step_by_micro_batches/16']['time_unit']}; through the engine the step takes {ratio('step_engine', 'step_longest_path'):.0f} times its longest path.
 
@@ -257,9 +306,10 @@ def main():
     arguments.add_argument("path", type=pathlib.Path)
     arguments.add_argument("-o", "--output", type=pathlib.Path, default=pathlib.Path("measured.json"))
     arguments.add_argument("--peers", type=pathlib.Path)
+    arguments.add_argument("--only", metavar="REGEX", help="measure these commands again and keep the rest of the output")
     asked = arguments.parse_args()
     if asked.verb == "measure":
-        measure(asked.path, asked.output, json.loads(asked.peers.read_text()) if asked.peers else [])
+        measure(asked.path, asked.output, json.loads(asked.peers.read_text()) if asked.peers else [], asked.only)
     else:
         sys.stdout.write(page(json.loads(asked.path.read_text())))
 
