@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -225,9 +226,10 @@ loaded<stack> load_stack(const std::string& name, const data_folders& data, cons
 
 namespace {
 
-std::string digest_of_members(const known_stack& s) {
+/// Of a stack whose members have these digests, in the order of `resolved`.
+std::string digest_of_members(const value& resolved, const std::vector<std::string>& digests) {
   value all{value::object{}};
-  for (std::size_t i = 0; i < s.members.size(); ++i) all.set((*s.resolved.members())[i].first, s.members[i]);
+  for (std::size_t i = 0; i < digests.size(); ++i) all.set((*resolved.members())[i].first, digests[i]);
   return config::digest(all);
 }
 
@@ -257,48 +259,84 @@ bool replace_section(List& into, List& from, std::string_view section, Pointer p
   return true;
 }
 
-/// The stack with overrides inside its sections, of which only those are read again. None where the whole has to
-/// be read: for other overrides, and to tell what is wrong with these.
-std::shared_ptr<const known_stack> with_sections(const known_stack& base, const std::vector<override_at>& sets) {
+/// The sections of a stack that overrides go into, read again.
+struct read_sections {
+  std::set<std::string_view> names;
+  config::document text;  ///< these alone, and the sources that they name
+  stack content;          ///< has what they say
+  value resolved;
+};
+
+/// None where the whole has to be read: for overrides of other members, and to tell what is wrong with these.
+std::optional<read_sections> read_again(const known_stack& base, const std::vector<override_at>& sets) {
   const config::document& was = base.file.source;
-  config::document part;
+  read_sections out;
+  for (const override_at& o : sets) out.names.insert(section_of(o, was.root));
+  if (out.names.contains({})) return std::nullopt;
+  config::document& part = out.text;
   part.root = value{value::object{}};
   part.self = was.self;
-  std::set<std::string_view> touched;
-  for (const override_at& o : sets) touched.insert(section_of(o, was.root));
-  if (touched.contains({})) return nullptr;
   if (const value* sources = was.root.find("sources")) part.root.set("sources", *sources);
   if (const auto whole = was.origins.find(""); whole != was.origins.end()) part.origins.insert(*whole);
-  for (const std::string_view s : touched) {
+  for (const std::string_view s : out.names) {
     part.root.set(s, *was.root.find(s));
     for (auto o = was.origins.lower_bound(pointer_to("", s)); o != was.origins.end() && is_in(o->first, s); ++o)
       part.origins.insert(*o);
   }
   diagnostics problems;
   for (const override_at& o : sets) config::override_value(part, o.pointer, o.v, o.by, problems);
-  auto out = std::make_shared<known_stack>(base);
   for (const std::string_view s : stack_sections)
-    if (touched.contains(s)) read_stack_section(part, s, out->file.content, problems);
-  if (!problems.empty()) return nullptr;
-  const value resolved = part.resolved();
-  config::document& now = out->file.source;
-  for (const std::string_view s : touched) {
-    const auto by_pointer = [](const auto& x) -> const std::string& { return x.pointer; };
-    const auto by_first = [](const auto& x) -> const std::string& { return x.first; };
-    if (!replace_section(now.sources, part.sources, s, by_pointer) ||
-        !replace_section(now.defaults, part.defaults, s, by_first))
-      return nullptr;
-    now.root.set(s, *part.root.find(s));
+    if (out.names.contains(s)) read_stack_section(part, s, out.content, problems);
+  if (!problems.empty()) return std::nullopt;
+  out.resolved = part.resolved();
+  return out;
+}
+
+/// Puts sections that were read again in the place of what a stack has there; false if their place is not known.
+bool put(read_sections& from, known_stack& into) {
+  config::document& now = into.file.source;
+  const auto by_pointer = [](const auto& x) -> const std::string& { return x.pointer; };
+  const auto by_first = [](const auto& x) -> const std::string& { return x.first; };
+  for (const std::string_view s : from.names) {
+    if (!replace_section(now.sources, from.text.sources, s, by_pointer) ||
+        !replace_section(now.defaults, from.text.defaults, s, by_first))
+      return false;
+    now.root.set(s, *from.text.root.find(s));
     std::erase_if(now.origins, [&](const auto& o) { return is_in(o.first, s); });
     std::erase_if(now.spelled, [&](const auto& o) { return is_in(o.first, s); });
-    out->resolved.set(s, *resolved.find(s));
-    for (std::size_t i = 0; i < out->members.size(); ++i)
-      if ((*out->resolved.members())[i].first == s) out->members[i] = config::digest(*resolved.find(s));
+    into.resolved.set(s, *from.resolved.find(s));
   }
-  for (const auto& o : part.origins) now.origins.insert_or_assign(o.first, o.second);
-  now.spelled.insert(part.spelled.begin(), part.spelled.end());
-  out->digest = digest_of_members(*out);
-  return out;
+  for (const auto& o : from.text.origins) now.origins.insert_or_assign(o.first, o.second);
+  now.spelled.insert(from.text.spelled.begin(), from.text.spelled.end());
+  stack& content = into.file.content;
+  if (from.names.contains("kernels")) content.kernels = std::move(from.content.kernels);
+  if (from.names.contains("kernel_spreads")) content.kernel_spreads = std::move(from.content.kernel_spreads);
+  if (from.names.contains("collectives")) content.collectives = std::move(from.content.collectives);
+  if (from.names.contains("training")) content.training = std::move(from.content.training);
+  if (from.names.contains("inference")) content.inference = std::move(from.content.inference);
+  return true;
+}
+
+/// The stack with overrides inside its sections, of which only those are read again; none where the whole has to
+/// be read.
+std::shared_ptr<const known_stack> with_sections(const std::shared_ptr<const known_stack>& base,
+                                                 const std::vector<override_at>& sets, bool digest_alone) {
+  std::optional<read_sections> again = read_again(*base, sets);
+  if (!again) return nullptr;
+  auto out = digest_alone ? std::make_shared<known_stack>() : std::make_shared<known_stack>(*base);
+  out->members = base->members;
+  const value::object& members = *base->resolved.members();
+  for (std::size_t i = 0; i < members.size(); ++i)
+    if (again->names.contains(members[i].first))
+      out->members[i] = config::digest(*again->resolved.find(members[i].first));
+  out->digest = digest_of_members(base->resolved, out->members);
+  if (digest_alone) {  // and which sections there are
+    if (base->file.content.training) out->file.content.training.emplace();
+    if (base->file.content.inference) out->file.content.inference.emplace();
+    out->file.content.name = base->file.content.name;
+    return out;
+  }
+  return put(*again, *out) ? out : nullptr;
 }
 
 }  // namespace
@@ -307,29 +345,28 @@ known_stack with_digests(loaded<stack> file) {
   known_stack out{std::move(file), {}, {}};
   out.resolved = out.file.source.resolved();
   for (const auto& [name, member] : *out.resolved.members()) out.members.push_back(config::digest(member));
-  out.digest = digest_of_members(out);
+  out.digest = digest_of_members(out.resolved, out.members);
   return out;
 }
 
-std::shared_ptr<const known_stack> share_stack(const std::string& name, const data_folders& data,
-                                               const std::vector<override_at>& sets, const problem& asked_by,
+std::shared_ptr<const known_stack> share_stack(const wanted_stack& wanted, const data_folders& data,
                                                diagnostics& problems) {
+  const auto& [name, sets, asked_by, digest_alone] = wanted;
   const auto read = [&](diagnostics& found) {
-    loaded<stack> file = load_stack(name, data, sets, asked_by, found);
+    loaded<stack> file = load_stack(wanted.name, data, wanted.sets, wanted.asked_by, found);
     return found.empty() ? with_digests(std::move(file)) : known_stack{std::move(file), {}, {}};
   };
-  std::vector<override_at> libraries;
+  wanted_stack base{name, {}, asked_by};
   std::string key = name;
   for (const override_at& o : sets)
-    if (is_swap(o)) libraries.push_back(o), key += fmt::format(" {}={}", o.pointer, *o.v.string());
-  if (data.kept && libraries.size() == sets.size()) return data.kept->stacks.get(key, problems, read);
+    if (is_swap(o)) base.sets.push_back(o), key += fmt::format(" {}={}", o.pointer, *o.v.string());
+  if (data.kept && base.sets.size() == sets.size()) return data.kept->stacks.get(key, problems, read);
   if (!sets.empty()) {
-    diagnostics found;
+    diagnostics found, of_whole;
     std::vector<override_at> members = sets;
     std::erase_if(members, is_swap);
-    const auto base = members.empty() ? nullptr : share_stack(name, data, libraries, asked_by, found);
-    if (auto out = base && found.empty() ? with_sections(*base, members) : nullptr) return out;
-    diagnostics of_whole;
+    const auto known = members.empty() ? nullptr : share_stack(base, data, found);
+    if (auto out = known && found.empty() ? with_sections(known, members, digest_alone) : nullptr) return out;
     auto out = std::make_shared<const known_stack>(read(of_whole));
     for (problem& p : of_whole.sorted()) problems.add(std::move(p));
     return out;

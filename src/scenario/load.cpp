@@ -125,9 +125,17 @@ loaded<platform> read_hardware(config::reader& r, config::document& doc, const s
   return out;
 }
 
+/// A scenario file that is being read.
+struct reading {
+  std::filesystem::path file;
+  const split_overrides& sets;
+  const data_folders& data;
+  bool digest_alone = false;  ///< of the inputs nothing but the digest is wanted
+};
+
 /// Platform, stack and model into `in`, whose text the reader reads.
-void read_named(config::reader& r, scenario_source& in, const split_overrides& sets, const data_folders& data,
-                diagnostics& problems) {
+void read_named(config::reader& r, scenario_source& in, const reading& from, diagnostics& problems) {
+  const auto& [file, sets, data, digest_alone] = from;
   config::document& doc = in.text;
   const needed_inputs needed = needed_by(r);
   if (needed.hardware || r.has("platform")) in.hardware = read_hardware(r, doc, sets.platform, data, problems);
@@ -142,8 +150,9 @@ void read_named(config::reader& r, scenario_source& in, const split_overrides& s
   if (!needed.net) idle("model", sets.model);
   if (const std::string name = needed.software || r.has("stack") ? read_name(r, "stack") : std::string();
       !name.empty())
-    in.software =
-        share_stack(from_scenario(name, doc, "/stack"), data, sets.stack, located(r, doc, "stack"), problems);
+    in.software = share_stack({from_scenario(name, doc, "/stack"), sets.stack, located(r, doc, "stack"),
+                               digest_alone && !doc.root.at_pointer("/workload/engine/speculative")},
+                              data, problems);
   if (const std::string name = needed.net ? read_name(r, "model") : std::string(); !name.empty())
     in.net = load_model(from_scenario(name, doc, "/model"), data, sets.model, located(r, doc, "model"), problems);
 }
@@ -317,14 +326,6 @@ void refuse_other_files(const config::document& doc) {
 
 namespace {
 
-/// A scenario file that is being read.
-struct reading {
-  std::filesystem::path file;
-  const split_overrides& sets;
-  const data_folders& data;
-  bool digest_alone = false;  ///< of the inputs nothing but the digest is wanted
-};
-
 scenario read_document(config::document text, const reading& of, diagnostics& problems);
 
 /// Parts of a scenario are read with all their inputs.
@@ -414,7 +415,7 @@ scenario read_document(config::document text, const reading& of, diagnostics& pr
     read_shared(r, of, *in, s, own);
   } else {
     r.belongs("background", "a scenario with \"jobs\"");
-    read_named(r, *in, of.sets, of.data, own);
+    read_named(r, *in, of, own);
     s.simulation = read_options(r, fidelity::closed);
     read_workload(r, *in, s);
     if (own.empty()) follow_racks(*in, s);

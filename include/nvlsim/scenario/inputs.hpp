@@ -56,10 +56,16 @@ struct known_stack {
 };
 /// A stack as it was loaded, with the digests.
 known_stack with_digests(loaded<stack> file);
+/// A stack that a scenario names.
+struct wanted_stack {
+  std::string name;
+  std::vector<override_at> sets = {};
+  problem asked_by = {};
+  bool digest_alone = false;  ///< what overrides change is in the digest, and need not be in the rest
+};
 /// Like load_stack, but reads each stack without overrides once per process, until a file in its folders changes.
 /// Stacks are the largest inputs, and sweeps and searches read thousands of scenarios that share one. Thread-safe.
-std::shared_ptr<const known_stack> share_stack(const std::string& name, const data_folders& data,
-                                               const std::vector<override_at>& sets, const problem& asked_by,
+std::shared_ptr<const known_stack> share_stack(const wanted_stack& wanted, const data_folders& data,
                                                diagnostics& problems);
 loaded<model> load_model(const std::string& name, const data_folders& data, const std::vector<override_at>& sets,
                          const problem& asked_by, diagnostics& problems);

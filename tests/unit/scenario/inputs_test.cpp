@@ -30,7 +30,7 @@ struct small_stacks : scratch_folder {
 TEST_CASE("Shared stack is read again when a library of it changes") {
   const small_stacks folder;
   diagnostics problems;
-  const auto read = [&] { return share_stack("engine", folder.data, {}, {}, problems); };
+  const auto read = [&] { return share_stack({"engine"}, folder.data, problems); };
   const auto first = read();
   CHECK(text_of(problems) == "");
   CHECK(read() == first);
@@ -99,7 +99,7 @@ TEST_CASE("A stack with overrides is the same whether its other sections are rea
       INFO(name << " " << sets.front().pointer);
       diagnostics of_whole, of_parts;
       const loaded<stack> file = load_stack(name, data, sets, {}, of_whole);
-      const auto found = share_stack(name, folders, sets, {}, of_parts);
+      const auto found = share_stack({name, sets}, folders, of_parts);
       CHECK(text_of(of_parts) == text_of(of_whole));
       if (!of_whole.empty()) continue;
       ++good;
@@ -109,7 +109,8 @@ TEST_CASE("A stack with overrides is the same whether its other sections are rea
       CHECK(origins_of(found->file.source) == origins_of(whole.file.source));
       CHECK(found->resolved == whole.resolved);
       CHECK(found->digest == whole.digest);
-      CHECK(found->digest != share_stack(name, folders, {}, {}, of_parts)->digest);
+      CHECK(share_stack({name, sets, {}, true}, folders, of_parts)->digest == whole.digest);
+      CHECK(share_stack({name}, folders, of_parts)->digest != whole.digest);
     }
   CHECK(good >= 14);
 }
