@@ -147,12 +147,19 @@ std::vector<training_parameter> training_parameters() {
   // Qwen3-8B in windows of 2,048 tokens: 232 ms a micro-batch of 36 layers of 26 operators, whatever the GPUs.
   scale("host per operator us", 248, 0.05, launched, 10);
   scale(
-      "moe host per expert us", 100, 0.7, [launched](const training_row& r) { return routed(r) && launched(r); },
+      "moe host per expert us", 25, 0.7, [launched](const training_row& r) { return routed(r) && launched(r); },
       10);
   scale(
-      "moe host per cast expert us", 200, 0.7,
+      "moe host per cast expert us", 50, 0.7,
       [launched](const training_row& r) {
         return routed(r) && launched(r) && bytes_per_element(r.workload.gemm_precision) < 2;
+      },
+      10);
+  scale(
+      "moe host of shared experts us", 1000, 0.7,
+      [launched](const training_row& r) {
+        return launched(r) && std::any_of(r.net->layers.begin(), r.net->layers.end(),
+                                          [](const layer_spec& l) { return l.moe.shared_ffn > 0; });
       },
       10);
   scale("scan words", 3e9, 0.3, [](const training_row& r) {
@@ -201,6 +208,7 @@ std::vector<stack_setting> training_settings(const fitted_values& v, const stack
   training("host_per_operator", fmt::format("{:.6g} us", v["host per operator us"]));
   training("moe/host_per_expert", fmt::format("{:.6g} us", v["moe host per expert us"]));
   training("moe/host_per_cast_expert", fmt::format("{:.6g} us", v["moe host per cast expert us"]));
+  training("moe/host_of_shared_experts", fmt::format("{:.6g} us", v["moe host of shared experts us"]));
   training("moe/unfused_activation_passes", fmt::format("{:.6g}", v["unfused passes"]));
   training("moe/fused_activation_share", fmt::format("{:.6g}", v["fused share"]));
   for (const char* r : moe_releases) {

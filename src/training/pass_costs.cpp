@@ -380,7 +380,9 @@ host_pace launches(const training_context& c, const layer_spec& l, const std::ve
     const double local = static_cast<double>(l.moe.experts) / static_cast<double>(w.par.ep);
     seconds expert = c.framework.moe_host_per_expert;
     if (quantised(w.gemm_precision)) expert += c.framework.moe_host_per_cast_expert;
-    p.host_after += expert * (std::sqrt(local) * (is_forward ? 1.0 : 1.5 + (repeats_experts(c) ? 1.0 : 0.0)));
+    const double passes = is_forward ? 1.0 : 1.5 + (repeats_experts(c) ? 1.0 : 0.0);
+    p.host_after += expert * (local * passes);
+    if (l.moe.shared_ffn > 0) p.host_after += c.framework.moe_host_of_shared_experts * passes;
   }
   return p;
 }

@@ -354,9 +354,11 @@ struct training_profile {
   /// else it routes at random.
   bool forced_in_turn = false;
   constant<seconds> host_per_operator;    ///< of the host, to launch one operator of a layer
-  constant<seconds> moe_host_per_expert;  ///< to launch n local experts forward, over sqrt(n)
-  /// The same, to cast the operands of their GEMMs in formats of 8 bits or fewer.
+  constant<seconds> moe_host_per_expert;  ///< to launch a local expert forward
+  /// The same, to cast the operands of its GEMMs in formats of 8 bits or fewer.
   constant<seconds> moe_host_per_cast_expert;
+  /// To run shared experts beside routed ones forward, beyond the launches of their operators.
+  constant<seconds> moe_host_of_shared_experts;
   constant<double> unfused_activation_passes =
       0;  ///< passes over routed activations by biased, clamped SwiGLU in separate kernels (gpt_oss)
   constant<double> fused_activation_share = 1;  ///< share of these passes that remains with a fused expert MLP

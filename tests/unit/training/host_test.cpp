@@ -70,7 +70,7 @@ TEST_CASE("A dispatcher costs the host the operators that it launches, and casts
     j.workload.dispatcher = d;
     return j.pass_s(pass_kind::backward);
   };
-  const double experts = 1.5 * 2;  // sqrt(4) local experts
+  const double experts = 1.5 * 4;  // local experts
   CHECK(backward(moe_dispatcher::hybridep) == Approx(experts));
   j.software.training->moe_host_per_cast_expert = seconds::from_base(2);
   CHECK(backward(moe_dispatcher::hybridep) == Approx(experts * 3));
