@@ -64,7 +64,7 @@ void list_gpu_rates(F f, G& g) {
   f("nvlink", g.nvlink);
   f("nvlink_generation", g.nvlink_generation, count(0, 100));
   f("nvlink_links", g.nvlink_links, count(0, 1024));
-  f("c2c", g.c2c);
+  f("c2c", g.c2c, positive);
 }
 
 template <class F, class G>

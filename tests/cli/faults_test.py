@@ -232,6 +232,16 @@ class Clusters(Case):
                 self.assertEqual(json.loads(done.stdout)["metrics"]["gpus"], 4608, racks)
 
 
+class Zeros(Case):
+    def test_rates_of_zero_divide_nothing(self):
+        name = self.write("offload.json", self.edit("train.json", offload_layers=1))
+        for member in ("c2c", "hbm_bandwidth", "hbm_stream", "exponentials", "tdp", "nvlink"):
+            zero = "0 W" if member == "tdp" else "0 GHz" if member == "exponentials" else "0 GB/s"
+            for command in (["run"], ["search", "--gpus", "8", "--only", "tp", "--top", "1"]):
+                done = run(command[0], name, *command[1:], "--set", f"/platform/gpu/{member}={zero}", cwd=self.folder)
+                self.assertIn(done.returncode, (0, 2, 3), (member, command, done.stderr))
+
+
 class Results(Case):
     def test_what_cannot_be_is_said(self):
         done = run("run", "train.json", "--set", "/platform/gpu/peaks/bf16/dense=1 GFLOPS", "--set", "/platform/gpu/peaks/nvfp4/dense=1 GFLOPS",
