@@ -50,6 +50,10 @@ const gpu_member& member_of(const training_row& r) {
 }
 bool any(const training_row&) { return true; }
 bool routed(const training_row& r) { return has_routed_experts(*r.net); }
+template <class Has>
+bool some_layer(const training_row& r, Has has) {
+  return std::any_of(r.net->layers.begin(), r.net->layers.end(), has);
+}
 reach on_architecture(const char* a) {
   return [a](const training_row& r) { return std::string_view(member_of(r).architecture) == a; };
 }
@@ -158,17 +162,13 @@ std::vector<training_parameter> training_parameters() {
   scale(
       "moe host of shared experts us", 1000, 0.7,
       [launched](const training_row& r) {
-        return launched(r) && std::any_of(r.net->layers.begin(), r.net->layers.end(),
-                                          [](const layer_spec& l) { return l.moe.shared_ffn > 0; });
+        return launched(r) && some_layer(r, [](const layer_spec& l) { return l.moe.shared_ffn > 0; });
       },
       10);
-  scale("scan words", 3e9, 0.3, [](const training_row& r) {
-    return std::any_of(r.net->layers.begin(), r.net->layers.end(),
-                       [](const layer_spec& l) { return l.scan.heads > 0; });
-  });
+  scale("scan words", 3e9, 0.3,
+        [](const training_row& r) { return some_layer(r, [](const layer_spec& l) { return l.scan.heads > 0; }); });
   const auto clamped = [](const training_row& r) {
-    return std::any_of(r.net->layers.begin(), r.net->layers.end(),
-                       [](const layer_spec& l) { return l.biased_clamped_activation; });
+    return some_layer(r, [](const layer_spec& l) { return l.biased_clamped_activation; });
   };
   // Counted in Megatron-Core: 8 passes for clamps and their concatenation, 14 for the weighted bias in FP32. Each
   // pass is a separate kernel, some per expert.
