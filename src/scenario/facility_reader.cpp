@@ -22,10 +22,11 @@ struct site_tables {
   diagnostics own;
 };
 
-std::vector<std::string> names_of(const value& table) {
-  std::vector<std::string> out;
-  for (const auto& [name, v] : *table.members())
-    if (name != "kind" && name != "source") out.push_back(name);
+/// Names of a table's entries. A table without any has a problem.
+std::vector<std::string> names_of(config::reader& tables, const char* table) {
+  std::vector<std::string> out = tables.child(table).names();
+  std::erase_if(out, [](const std::string& name) { return name == "kind" || name == "source"; });
+  if (out.empty() && tables.has(table)) tables.fail(table, "has no entry");
   return out;
 }
 
@@ -56,11 +57,10 @@ void read_cooling(config::reader& r, facility_spec& f, site_tables& tables, diag
   if (out.return_limit_C <= out.supply_C && c->has("return_limit_C") && c->has("supply_C"))
     c->fail("return_limit_C", fmt::format("the coolant enters at {:g} C, so it cannot leave at {:g} C",
                                           out.supply_C.peek(), out.return_limit_C.peek()));
-  const std::vector<std::string> coolants = names_of(*tables.text.root.find("coolants"));
-  const std::size_t which = c->one_of("coolant", coolants);
   config::reader root(tables.text, problems);
-  config::reader all = root.child("coolants");
-  config::reader one = all.child(coolants[which]);
+  const std::vector<std::string> coolants = names_of(root, "coolants");
+  if (coolants.empty()) return;
+  config::reader one = root.child("coolants").child(coolants[c->one_of("coolant", coolants)]);
   out.heat_J_per_kg_K = one.number("heat_J_per_kg_K", config::positive);
   out.density_kg_per_L = one.number("density_kg_per_L", config::positive);
   c->done();
@@ -75,10 +75,10 @@ void read_carbon(config::reader& r, facility_spec& f, site_tables& tables, diagn
   const value* given = c->raw("g_per_kWh");
   if ((given != nullptr) == c->has("region")) c->fail("", "give either \"region\" or \"g_per_kWh\"");
   if (c->has("region")) {
-    const value& table = *tables.text.root.find("carbon_g_per_kWh");
-    const std::vector<std::string> names = names_of(table);
-    f.region = names[c->one_of("region", names)];
     config::reader root(tables.text, problems);
+    const std::vector<std::string> names = names_of(root, "carbon_g_per_kWh");
+    if (names.empty()) return;
+    f.region = names[c->one_of("region", names)];
     grid.g_per_kWh.fill(root.child("carbon_g_per_kWh").number(f.region, config::non_negative));
   } else if (given && given->items()) {
     const value::array& hours = *given->items();

@@ -232,6 +232,29 @@ class Clusters(Case):
                 self.assertEqual(json.loads(done.stdout)["metrics"]["gpus"], 4608, racks)
 
 
+class Libraries(Case):
+    def test_a_part_of_a_shipped_file_is_gone_empty_or_of_another_type(self):
+        data = self.folder / "data"
+        for folder in "platforms", "scenarios":
+            shutil.copytree(SOURCE / folder, data / folder)
+        for file, scenario in (("sites/sites", "facility/llama3.1-405b-gb300-site"), ("loops/nemo-rl", "post-training/llama3.1-8b-grpo-gb200-8"),
+                               ("operations/nvl72-fleet", "operation/llama3.1-405b-gb300-4608-90-days"), ("stacks/megatron-bridge", "training/llama3.1-405b-gb300-rack"),
+                               ("stacks/vllm", "inference/llama3.3-70b-agents-gb300-vm"), ("gb300-nvl72", "collectives/all-reduce-gb300-rack")):
+            path = data / "platforms" / f"{file}.json"
+            text = path.read_text()
+            for member in json.loads(text):
+                for change in "gone", {}, 7:
+                    content = json.loads(text)
+                    del content[member]
+                    if change != "gone":
+                        content[member] = change
+                    path.write_text(json.dumps(content))
+                    done = run("scenario", "check", SOURCE / "scenarios" / f"{scenario}.json", cwd=self.folder, NVLSIM_DATA=str(data))
+                    self.assertIn(done.returncode, (0, 2, 3), (file, member, change, done.stderr))
+                    self.assertTrue(done.returncode == 0 or done.stderr.strip() or done.stdout.strip(), (file, member, change))
+            path.write_text(text)
+
+
 class Zeros(Case):
     def test_rates_of_zero_divide_nothing(self):
         name = self.write("offload.json", self.edit("train.json", offload_layers=1))

@@ -131,6 +131,8 @@ REQUESTS = {  # the formats of request files; docs/serving.md has what they mean
 
 # Members that a quick scenario holds less of.
 FEW = {"requests": 24, "prompts": 16, "mini_batch_size": 64, "seeds": 2, "jobs": 40}
+# Members to which the work of a run is in proportion.
+PROPORTIONAL = {*FEW, "global_batch_size", "samples_per_prompt", "repeat"}
 
 
 class Shipped:
@@ -203,11 +205,28 @@ SWEEP = {"schema": "nvlsim.sweep/1", "name": "nic", "scenario": "./train.json", 
                   {"random": {"count": 1, "seed": 3, "draw": {"/workload/recompute": {"choice": ["none", "full"]}}}}]}
 
 
+def most_of_each(scenario):
+    """The largest value of each member to which work is in proportion."""
+    out = {}
+    for parent in [scenario, *every(scenario)]:
+        for key, v in parent.items() if isinstance(parent, dict) else ():
+            if key in PROPORTIONAL and isinstance(v, (int, float)):
+                out[key] = max(out.get(key, 1), v)
+    return out
+
+
+def seconds_for(before, after):
+    """CPU time of a scenario: 20 s, or 400 s where it has many times as much to do as the shipped one."""
+    old, new = most_of_each(before), most_of_each(after)
+    return 400 if any(new[k] > 30 * old.get(k, new[k]) for k in new) else 20
+
+
 def scenario_file(rng, shipped):
     _, scenario = shipped.scenario(rng)
     command = rng.choice((["run"], ["run"], ["run"], ["explain"], ["scenario", "check"]))
     tail = [] if command[0] == "scenario" else ["--format", "json"]
-    return Job("scenario", [*command, "s.json", *tail], {"s.json": as_bytes(spoiled(scenario, rng), rng), **shipped.related(scenario)})
+    wrong = spoiled(scenario, rng)
+    return Job("scenario", [*command, "s.json", *tail], {"s.json": as_bytes(wrong, rng), **shipped.related(scenario)}, seconds=seconds_for(scenario, wrong))
 
 
 def shipped_file(rng, shipped):
