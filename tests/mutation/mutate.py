@@ -13,6 +13,7 @@ Input number i of a seed is always the same, so that "--seed 7 --from 1234 --cou
 Exit code 1 with a list of faults by their kind, else 0, also after an interruption. docs/reliability.md has what long runs found."""
 import argparse
 import collections
+import itertools
 import json
 import os
 import random
@@ -42,12 +43,19 @@ def sanitizer_in(program):
     return b"__asan_init" in program.read_bytes()
 
 
+def in_one_thread(arguments):
+    """The same command without a thread that prints progress: a sanitizer's allocator does not survive a fork beside other threads."""
+    words = 2 if " ".join(arguments[:2]) in attacks.COMMANDS else 1
+    return [*arguments[:words], "--quiet", *arguments[words:]]
+
+
 def refuse(constant):
     raise ValueError(f"{constant} in the output")
 
 
 class Server:
     """A process of the program that runs main in a fork of itself for each job (fork_server.c)."""
+    started = itertools.count()
 
     def __init__(self, program, folder, environment):
         library = folder / "fork_server.so"
@@ -58,7 +66,9 @@ class Server:
             environment = {**environment, "ASAN_OPTIONS": environment.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0:detect_leaks=0"}
             preloaded.insert(0, subprocess.run(["cc", "-print-file-name=libasan.so"], check=True, capture_output=True, text=True).stdout.strip())
         self.program = str(program)
-        self.process = subprocess.Popen([self.program], env={**environment, "LD_PRELOAD": ":".join(preloaded), **({"MUTATION_ENGINE": str(engines[0])} if engines else {})},
+        cores = sorted(os.sched_getaffinity(0))
+        core = {cores[next(self.started) % len(cores)]} if sanitizer_in(program) else set(cores)  # commands have as many threads as cores
+        self.process = subprocess.Popen([self.program], preexec_fn=lambda: os.sched_setaffinity(0, core), env={**environment, "LD_PRELOAD": ":".join(preloaded), **({"MUTATION_ENGINE": str(engines[0])} if engines else {})},
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True)
 
     def numbers(self, n):
@@ -223,6 +233,7 @@ def main():
                 job = attacks.ATTACKS[rng.choices(names, weights)[0]][0](rng, shipped)
                 if sanitized:
                     job.seconds *= 6
+                    job.arguments = in_one_thread(job.arguments)
                 done = runner.run(job)
                 wrong = fault(job, done, runner)
                 with lock:
