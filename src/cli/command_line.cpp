@@ -455,7 +455,8 @@ std::string unknown(std::string_view what, const std::string& word, const std::v
 
 /// Describes a CLI11 error, with the nearest valid name.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& e) {
-  const CLI::App& reached = *command_reached(app).first;
+  const auto [innermost, typed] = command_reached(app);
+  const CLI::App& reached = *innermost;
   const std::vector<std::string> commands = commands_of(reached);
   const std::vector<std::string> rest = app.remaining(true);
   const auto option = std::find_if(rest.begin(), rest.end(),
@@ -466,7 +467,10 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& e) {
     std::vector<std::string> options;
     for (const CLI::Option* o : reached.get_options())
       for (const std::string& n : o->get_lnames()) options.push_back("--" + n);
-    return unknown("option", option->substr(0, option->find('=')), options);
+    const std::string name = option->substr(0, option->find('='));
+    if (std::find(options.begin(), options.end(), name) != options.end())
+      return fmt::format("{} comes after the command: {} {}", in_quotes(name), typed, name);
+    return unknown("option", name, options);
   }
   if (!rest.empty()) return fmt::format("unexpected argument {}", in_quotes(rest.front()));
   if (!commands.empty()) return fmt::format("no command given; use one of {}", fmt::join(commands, ", "));

@@ -28,6 +28,11 @@
   2> Try "nvlsim run --help".
   [2]
 
+  $ nvlsim --quiet run train.json
+  2> nvlsim: "--quiet" comes after the command: nvlsim run --quiet
+  2> Try "nvlsim run --help".
+  [2]
+
   $ nvlsim run train.json --format=yaml
   2> nvlsim: --format: yaml not in {table,json,csv,megatron-log}
   2> Try "nvlsim run --help".
