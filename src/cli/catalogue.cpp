@@ -108,7 +108,7 @@ exit_code list(const catalogue_arguments& a, const data_folders& data) {
 
 std::string show_stack(const catalogue_arguments& a, const data_folders& data,
                        const std::vector<override_at>& sets, diagnostics& problems) {
-  const auto s = load_stack(a.names.front(), data, sets, {}, problems);
+  const auto s = load_stack({a.names.front(), sets}, data, problems);
   std::optional<platform> machine;
   if (!a.platform.empty())
     machine = load_platform(a.platform, data, {}, {"--platform", "", {}, {}}, problems).content;
@@ -149,14 +149,14 @@ exit_code show(const catalogue_arguments& a, const data_folders& data) {
 
 /// A framework is checked with its releases.
 void check_stack(const std::string& name, const data_folders& data, diagnostics& problems) {
-  load_stack(name, data, {}, {}, problems);
+  load_stack({name}, data, problems);
   const bool path = is_path(name);
   const std::filesystem::path beside = std::filesystem::path(name).parent_path();
   const auto place = find_stack(path ? (beside.empty() ? "." : beside) : data.stacks, input_name(name));
   if (!place || !place->release.empty() || !problems.empty()) return;
   for (const std::string& release : stacks_of(place->file))
     if (release != input_name(name))
-      load_stack(path ? (beside / (release + ".json")).string() : release, data, {}, {}, problems);
+      load_stack({path ? (beside / (release + ".json")).string() : release}, data, problems);
 }
 
 void check_one(catalogue_kind kind, const std::string& name, const data_folders& data, diagnostics& problems) {

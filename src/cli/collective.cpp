@@ -247,7 +247,7 @@ exit_code execute(const collective_arguments& a) {
   const auto [hardware_sets, software_sets] = platform_and_stack_sets(a.sets);
   detail(fmt::format("platform {}, stack {}, from {}", a.platform, a.stack, data_root().string()));
   auto hardware = load_platform(a.platform, data, hardware_sets, {"--platform", "", {}, {}}, problems);
-  const auto software = load_stack(a.stack, data, software_sets, {"--stack", "", {}, {}}, problems);
+  const auto software = load_stack({a.stack, software_sets, {"--stack", "", {}, {}}}, data, problems);
   const std::vector<operation> operations = operations_of(a, problems);
   const auto type =
       std::find_if(datatypes.begin(), datatypes.end(), [&](const auto& d) { return d.name == a.datatype; });

@@ -42,10 +42,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 30> platform
 }};
 
 template <class T, class Load>
-const T& cached(std::map<std::string, T>& cache, const std::string& name, const data_folders& data, Load load) {
+const T& cached(std::map<std::string, T>& cache, const std::string& name, Load load) {
   if (const auto it = cache.find(name); it != cache.end()) return it->second;
   diagnostics problems;
-  loaded<T> in = load(name, data, std::vector<override_at>{}, problem{}, problems);
+  loaded<T> in = load(problems);
   problems.throw_if_any();
   return cache.emplace(name, std::move(in.content)).first->second;
 }
@@ -54,15 +54,15 @@ const T& cached(std::map<std::string, T>& cache, const std::string& name, const 
 
 const platform& input_cache::platform_named(const std::string& name) {
   const std::lock_guard lock(loading_);
-  return cached(platforms_, name, data_, load_platform);
+  return cached(platforms_, name, [&](diagnostics& p) { return load_platform(name, data_, {}, {}, p); });
 }
 const stack& input_cache::stack_named(const std::string& name) {
   const std::lock_guard lock(loading_);
-  return cached(stacks_, name, data_, load_stack);
+  return cached(stacks_, name, [&](diagnostics& p) { return load_stack({name}, data_, p); });
 }
 const model& input_cache::model_named(const std::string& name) {
   const std::lock_guard lock(loading_);
-  return cached(models_, name, data_, load_model);
+  return cached(models_, name, [&](diagnostics& p) { return load_model(name, data_, {}, {}, p); });
 }
 
 std::string_view platform_of_system(std::string_view system) {

@@ -33,20 +33,22 @@ void add_band(explanation& e, const result& r) {
   if (low && high) e.band = {*low, *high};
 }
 
-/// Says which GEMM formats have no rate measured on this GPU.
+/// Says which GEMM formats have no rate measured on this GPU, in the scenario's stack and in those of its parts.
 std::vector<std::string> unmeasured_formats(const scenario& s, const std::vector<input_constant>& used) {
   constexpr std::string_view table = "/stack/kernels/";
   std::vector<std::string> out;
   for (const input_constant& c : used) {
-    const std::vector<std::string> tokens = split_pointer(c.pointer);
-    if (!c.pointer.starts_with(table) || tokens.size() != 6 || tokens[3] != "gemm" || tokens[5] != "tensor_rate")
-      continue;
+    const std::size_t at = c.pointer.find(table);
+    if (at == std::string::npos) continue;
+    const std::vector<std::string> tokens = split_pointer(c.pointer.substr(at));
+    if (tokens.size() != 6 || tokens[3] != "gemm" || tokens[5] != "tensor_rate") continue;
+    std::string gap;
     if (tokens[2] != s.platform.gpu.name)
-      out.push_back(fmt::format("no measurement of {} at {}: the rate comes from entry \"{}\"",
-                                s.platform.gpu.name, tokens[4], tokens[2]));
+      gap = fmt::format("no measurement of {} at {}: the rate comes from entry \"{}\"", s.platform.gpu.name,
+                        tokens[4], tokens[2]);
     else if (c.kind == "assumed")
-      out.push_back(
-          fmt::format("no measurement of {} at {}: the rate is assumed", s.platform.gpu.name, tokens[4]));
+      gap = fmt::format("no measurement of {} at {}: the rate is assumed", s.platform.gpu.name, tokens[4]);
+    if (!gap.empty() && std::find(out.begin(), out.end(), gap) == out.end()) out.push_back(std::move(gap));
   }
   return out;
 }

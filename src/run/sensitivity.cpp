@@ -166,8 +166,11 @@ bool is_below(const std::string& pointer, std::string_view prefix) {
   return pointer.starts_with(prefix) && (pointer.size() == prefix.size() || pointer[prefix.size()] == '/');
 }
 
-/// The first two names of a pointer: "/platform/gpu".
+/// The first two names of a pointer, "/platform/gpu", or a part's stack, "/jobs/0/stack".
 std::string group_of(const std::string& pointer) {
+  constexpr std::string_view stack = "/stack/";
+  if (const std::size_t of_part = pointer.find(stack); of_part != 0 && of_part != std::string::npos)
+    return pointer.substr(0, of_part + stack.size() - 1);
   const std::size_t second = pointer.find('/', 1);
   return pointer.substr(0, second == std::string::npos ? second : pointer.find('/', second + 1));
 }
@@ -183,8 +186,8 @@ std::vector<input_constant> constants_below(const std::vector<input_constant>& a
     for (const input_constant& c : all) groups.insert(group_of(c.pointer));
     const std::vector<std::string> names(groups.begin(), groups.end());
     problems.add("--only", "",
-                 fmt::format("this run reads no constant below \"{}\"; it reads some below {}", prefix,
-                             fmt::join(names, ", ")),
+                 fmt::format("this run reads no constant below \"{}\"{}", prefix,
+                             names.empty() ? "" : fmt::format("; it reads some below {}", fmt::join(names, ", "))),
                  nearest(prefix, names));
   }
   problems.throw_if_any();

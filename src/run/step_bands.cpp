@@ -12,7 +12,7 @@ double error_beyond_fit(const scenario& s) {
   const auto* w = std::get_if<training_workload>(&s.workload);
   if (!w) return 1;
   const std::string measured_rate =
-      fmt::format("/stack/kernels/{}/gemm/{}/tensor_rate", s.platform.gpu.name, name(w->gemm_precision));
+      fmt::format("{}/kernels/{}/gemm/{}/tensor_rate", s.stack_at, s.platform.gpu.name, name(w->gemm_precision));
   const auto at = std::find_if(s.constants.begin(), s.constants.end(),
                                [&](const input_constant& c) { return c.pointer == measured_rate; });
   return at == s.constants.end() || at->kind == "assumed" ? unmeasured_widening : 1;

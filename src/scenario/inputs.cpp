@@ -208,9 +208,10 @@ loaded<platform> load_platform(const std::string& name, const data_folders& data
       });
 }
 
-loaded<stack> load_stack(const std::string& name, const data_folders& data, const std::vector<override_at>& sets,
-                         const problem& asked_by, diagnostics& problems) {
-  std::vector<override_at> members = sets;
+loaded<stack> load_stack(const wanted_stack& wanted, const data_folders& data, diagnostics& problems) {
+  const std::string& name = wanted.name;
+  const problem& asked_by = wanted.asked_by;
+  std::vector<override_at> members = wanted.sets;
   const std::vector<part_swap> swaps = take_swaps(members);
   const auto compose = [&](diagnostics& own) {
     if (!is_path(name)) return compose_stack(data.stacks, name, asked_by, own, {{}, swaps});
@@ -221,7 +222,9 @@ loaded<stack> load_stack(const std::string& name, const data_folders& data, cons
   const auto find = [&](diagnostics& own) {
     return swaps.empty() ? kept_document(data, "stack " + name, own, compose) : compose(own);
   };
-  return load_input<stack>({"stack", name, asked_by}, members, problems, find, read_stack);
+  return load_input<stack>(
+      {"stack", name, asked_by}, members, problems, find,
+      [&](auto& doc, std::string of, auto& own) { return read_stack(doc, std::move(of), own, wanted.at); });
 }
 
 namespace {
@@ -268,7 +271,8 @@ struct read_sections {
 };
 
 /// None where the whole has to be read: for overrides of other members, and to tell what is wrong with these.
-std::optional<read_sections> read_again(const known_stack& base, const std::vector<override_at>& sets) {
+std::optional<read_sections> read_again(const known_stack& base, const wanted_stack& wanted) {
+  const std::vector<override_at>& sets = wanted.sets;
   const config::document& was = base.file.source;
   read_sections out;
   for (const override_at& o : sets) out.names.insert(section_of(o, was.root));
@@ -286,7 +290,7 @@ std::optional<read_sections> read_again(const known_stack& base, const std::vect
   diagnostics problems;
   for (const override_at& o : sets) config::override_value(part, o.pointer, o.v, o.by, problems);
   for (const std::string_view s : stack_sections)
-    if (out.names.contains(s)) read_stack_section(part, s, out.content, problems);
+    if (out.names.contains(s)) read_stack_section(part, s, out.content, problems, wanted.at);
   if (!problems.empty()) return std::nullopt;
   out.resolved = part.resolved();
   return out;
@@ -320,17 +324,17 @@ bool put(read_sections& from, known_stack& into) {
 /// The stack with overrides inside its sections, of which only those are read again; none where the whole has to
 /// be read.
 std::shared_ptr<const known_stack> with_sections(const std::shared_ptr<const known_stack>& base,
-                                                 const std::vector<override_at>& sets, bool digest_alone) {
-  std::optional<read_sections> again = read_again(*base, sets);
+                                                 const wanted_stack& wanted) {
+  std::optional<read_sections> again = read_again(*base, wanted);
   if (!again) return nullptr;
-  auto out = digest_alone ? std::make_shared<known_stack>() : std::make_shared<known_stack>(*base);
+  auto out = wanted.digest_alone ? std::make_shared<known_stack>() : std::make_shared<known_stack>(*base);
   out->members = base->members;
   const value::object& members = *base->resolved.members();
   for (std::size_t i = 0; i < members.size(); ++i)
     if (again->names.contains(members[i].first))
       out->members[i] = config::digest(*again->resolved.find(members[i].first));
   out->digest = digest_of_members(base->resolved, out->members);
-  if (digest_alone) {  // and which sections there are
+  if (wanted.digest_alone) {  // and which sections there are
     if (base->file.content.training) out->file.content.training.emplace();
     if (base->file.content.inference) out->file.content.inference.emplace();
     out->file.content.name = base->file.content.name;
@@ -351,22 +355,22 @@ known_stack with_digests(loaded<stack> file) {
 
 std::shared_ptr<const known_stack> share_stack(const wanted_stack& wanted, const data_folders& data,
                                                diagnostics& problems) {
-  const auto& [name, sets, asked_by, digest_alone] = wanted;
+  const auto& [name, sets, asked_by, digest_alone, place] = wanted;
   const auto read = [&](diagnostics& found) {
-    loaded<stack> file = load_stack(wanted.name, data, wanted.sets, wanted.asked_by, found);
+    loaded<stack> file = load_stack(wanted, data, found);
     return found.empty() ? with_digests(std::move(file)) : known_stack{std::move(file), {}, {}};
   };
-  wanted_stack base{name, {}, asked_by};
-  std::string key = name;
+  wanted_stack base{name, {}, asked_by, false, place};
+  std::string key = name + " at " + place;
   for (const override_at& o : sets)
     if (is_swap(o)) base.sets.push_back(o), key += fmt::format(" {}={}", o.pointer, *o.v.string());
   if (data.kept && base.sets.size() == sets.size()) return data.kept->stacks.get(key, problems, read);
   if (!sets.empty()) {
     diagnostics found, of_whole;
-    std::vector<override_at> members = sets;
-    std::erase_if(members, is_swap);
-    const auto known = members.empty() ? nullptr : share_stack(base, data, found);
-    if (auto out = known && found.empty() ? with_sections(known, members, digest_alone) : nullptr) return out;
+    wanted_stack members = wanted;
+    std::erase_if(members.sets, is_swap);
+    const auto known = members.sets.empty() ? nullptr : share_stack(base, data, found);
+    if (auto out = known && found.empty() ? with_sections(known, members) : nullptr) return out;
     auto out = std::make_shared<const known_stack>(read(of_whole));
     for (problem& p : of_whole.sorted()) problems.add(std::move(p));
     return out;
@@ -378,7 +382,8 @@ std::shared_ptr<const known_stack> share_stack(const wanted_stack& wanted, const
   const std::filesystem::path folder = is_path(name) ? std::filesystem::absolute(name).parent_path() : data.stacks;
   const std::string stamp = state_of(folder) + state_of(data.stacks);
   const std::lock_guard lock(looking);
-  auto& [seen, entry] = known[{is_path(name) ? std::filesystem::absolute(name).string() : name, data.stacks}];
+  const std::string file = is_path(name) ? std::filesystem::absolute(name).string() : name;
+  auto& [seen, entry] = known[{file + " at " + place, data.stacks}];
   if (entry && seen == stamp) return entry;
   diagnostics found;
   auto out = std::make_shared<const known_stack>(read(found));

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
+#include <optional>
 
 #include "nvlsim/config/reader.hpp"
 #include "nvlsim/scenario/inputs.hpp"
@@ -31,9 +33,17 @@ constexpr std::string_view scenario_schema = "nvlsim.scenario/1";
 const std::array<std::string, 5> workload_kinds = {"training", "inference", "collective", "operation",
                                                    "post_training"};
 
+/// Overrides of a file, by the pointer of the scenario that names it: "" is the whole one, "/jobs/0" a part.
+using overrides_by_place = std::map<std::string, std::vector<override_at>>;
+std::vector<override_at> at_place(const overrides_by_place& all, const std::string& place) {
+  const auto found = all.find(place);
+  return found == all.end() ? std::vector<override_at>{} : found->second;
+}
+
 /// Overrides by the document that they address.
 struct split_overrides {
-  std::vector<override_at> platform, stack, model;
+  std::vector<override_at> platform;
+  overrides_by_place stack, model;
 };
 
 /// `/platform/gpu/...` addresses the platform file, `/platform/racks` the scenario.
@@ -46,17 +56,33 @@ bool goes_into(std::string_view pointer, std::string_view section, std::initiali
   });
 }
 
+/// The scenario inside whose file, named by its member `file` ("/stack"), a pointer leads. Parts of a scenario are
+/// objects with a workload.
+std::optional<std::string> place_of(const config::document& doc, std::string_view pointer, std::string_view file) {
+  if (goes_into(pointer, file, {})) return "";
+  for (std::size_t at = pointer.find(file); at != std::string_view::npos; at = pointer.find(file, at + 1)) {
+    if (!goes_into(pointer.substr(at), file, {})) continue;
+    const value* part = doc.root.at_pointer(std::string(pointer.substr(0, at)));
+    const value* name = part && part->members() ? part->find(file.substr(1)) : nullptr;
+    if (name && name->string() && part->find("workload")) return std::string(pointer.substr(0, at));
+  }
+  return std::nullopt;
+}
+
 split_overrides apply_overrides(config::document& doc, const std::vector<override_option>& overrides,
                                 diagnostics& problems) {
   split_overrides out;
   const config::origin by{"--set", "--set", true};
   for (const override_option& o : overrides) {
-    const auto inner = [&](std::string_view section) {
-      return override_at{o.pointer.substr(section.size()), config::parse_scalar(o.text), by, o.pointer};
+    const auto inner = [&](std::size_t file) {
+      return override_at{o.pointer.substr(file), config::parse_scalar(o.text), by, o.pointer};
     };
-    if (goes_into(o.pointer, "/platform", {"/use", "/racks", "/set"})) out.platform.push_back(inner("/platform"));
-    else if (goes_into(o.pointer, "/stack", {})) out.stack.push_back(inner("/stack"));
-    else if (goes_into(o.pointer, "/model", {})) out.model.push_back(inner("/model"));
+    const std::string_view stack = "/stack", model = "/model", platform = "/platform";
+    if (goes_into(o.pointer, platform, {"/use", "/racks", "/set"})) out.platform.push_back(inner(platform.size()));
+    else if (const auto place = place_of(doc, o.pointer, stack))
+      out.stack[*place].push_back(inner(place->size() + stack.size()));
+    else if (const auto of_model = place_of(doc, o.pointer, model))
+      out.model[*of_model].push_back(inner(of_model->size() + model.size()));
     else config::override_value(doc, o.pointer, config::parse_scalar(o.text), by, problems);
   }
   return out;
@@ -131,30 +157,35 @@ struct reading {
   const split_overrides& sets;
   const data_folders& data;
   bool digest_alone = false;  ///< of the inputs nothing but the digest is wanted
+  nested_places places = {};  ///< of a part's stack and model
 };
+
+/// Overrides of files that are not read have no effect.
+void refuse_idle(const char* file, const std::vector<override_at>& sets, diagnostics& problems) {
+  for (const override_at& o : sets)
+    problems.add(o.by.where, o.written_at.empty() ? o.pointer : o.written_at,
+                 fmt::format("the scenario has no {}; this override has no effect", file));
+}
 
 /// Platform, stack and model into `in`, whose text the reader reads.
 void read_named(config::reader& r, scenario_source& in, const reading& from, diagnostics& problems) {
-  const auto& [file, sets, data, digest_alone] = from;
+  const auto& [file, sets, data, digest_alone, places] = from;
   config::document& doc = in.text;
   const needed_inputs needed = needed_by(r);
   if (needed.hardware || r.has("platform")) in.hardware = read_hardware(r, doc, sets.platform, data, problems);
-  // Overrides of files that are not read have no effect.
-  const auto idle = [&](const char* what, const std::vector<override_at>& of) {
-    for (const override_at& o : of)
-      problems.add(o.by.where, o.written_at.empty() ? o.pointer : o.written_at,
-                   fmt::format("the scenario has no {}; this override has no effect", what));
-  };
-  if (!needed.hardware && !r.has("platform")) idle("platform", sets.platform);
-  if (!needed.software && !r.has("stack")) idle("stack", sets.stack);
-  if (!needed.net) idle("model", sets.model);
+  const std::vector<override_at> of_stack = at_place(sets.stack, places.stack),
+                                 of_model = at_place(sets.model, places.model);
+  if (!needed.hardware && !r.has("platform")) refuse_idle("platform", sets.platform, problems);
+  if (!needed.software && !r.has("stack")) refuse_idle("stack", of_stack, problems);
+  if (!needed.net) refuse_idle("model", of_model, problems);
   if (const std::string name = needed.software || r.has("stack") ? read_name(r, "stack") : std::string();
       !name.empty())
-    in.software = share_stack({from_scenario(name, doc, "/stack"), sets.stack, located(r, doc, "stack"),
-                               digest_alone && !doc.root.at_pointer("/workload/engine/speculative")},
-                              data, problems);
+    in.software = share_stack(
+        {from_scenario(name, doc, "/stack"), of_stack, located(r, doc, "stack"),
+         digest_alone && !doc.root.at_pointer("/workload/engine/speculative"), places.stack + "/stack"},
+        data, problems);
   if (const std::string name = needed.net ? read_name(r, "model") : std::string(); !name.empty())
-    in.net = load_model(from_scenario(name, doc, "/model"), data, sets.model, located(r, doc, "model"), problems);
+    in.net = load_model(from_scenario(name, doc, "/model"), data, of_model, located(r, doc, "model"), problems);
 }
 
 scenario_options read_options(config::reader& r, fidelity usual) {
@@ -328,8 +359,19 @@ namespace {
 
 scenario read_document(config::document text, const reading& of, diagnostics& problems);
 
-/// Parts of a scenario are read with all their inputs.
-reading whole(const reading& of) { return {of.file, of.sets, of.data}; }
+/// Reads parts of a scenario, with all their inputs.
+scenario_reader part_reader(const reading& of) {
+  return [&of](config::document text, const nested_places& places, diagnostics& found) {
+    return read_document(std::move(text), {of.file, of.sets, of.data, false, places}, found);
+  };
+}
+
+/// A scenario of parts has a stack and a model of its own where parts do not name theirs.
+void read_parts_files(config::reader& r, const reading& of, diagnostics& problems) {
+  for (const char* member : {"stack", "model"}) r.ignore(member);
+  if (!r.has("stack")) refuse_idle("stack", at_place(of.sets.stack, ""), problems);
+  if (!r.has("model")) refuse_idle("model", at_place(of.sets.model, ""), problems);
+}
 
 /// Reads the platform, and the jobs on it as scenarios of their own.
 void read_shared(config::reader& r, const reading& of, scenario_source& in, scenario& s, diagnostics& problems) {
@@ -337,7 +379,7 @@ void read_shared(config::reader& r, const reading& of, scenario_source& in, scen
     if (r.has(member)) r.fail(member, "each of the jobs has its own; move it into /jobs");
   diagnostics own;
   in.hardware = read_hardware(r, in.text, of.sets.platform, of.data, own);
-  for (const char* member : {"stack", "model"}) r.ignore(member);
+  read_parts_files(r, of, own);
   s.simulation = read_options(r, fidelity::flow);
   const bool known = own.empty();
   for (problem& p : own.sorted()) problems.add(std::move(p));
@@ -345,12 +387,7 @@ void read_shared(config::reader& r, const reading& of, scenario_source& in, scen
     for (const char* member : {"jobs", "background"}) r.ignore(member);
     return;
   }
-  s.workload = read_jobs(
-      r, in.text, in.hardware.content,
-      [part = whole(of)](config::document text, diagnostics& found) {
-        return read_document(std::move(text), part, found);
-      },
-      problems);
+  s.workload = read_jobs(r, in.text, in.hardware.content, part_reader(of), problems);
 }
 
 /// "operation" or "post_training", whose parts are scenarios of their own; empty for other workloads.
@@ -367,7 +404,7 @@ void read_parts(config::reader& r, const reading& of, scenario_source& in, scena
     if (r.has(member)) r.fail(member, fmt::format("{} has none; the scenarios of its parts have", kind));
   diagnostics own;
   in.hardware = read_hardware(r, in.text, of.sets.platform, of.data, own);
-  for (const char* member : {"stack", "model"}) r.ignore(member);
+  read_parts_files(r, of, own);
   s.simulation = read_options(r, fidelity::closed);
   const bool known = own.empty();
   for (problem& p : own.sorted()) problems.add(std::move(p));
@@ -375,9 +412,7 @@ void read_parts(config::reader& r, const reading& of, scenario_source& in, scena
     for (const char* member : {"workload", "jobs"}) r.ignore(member);
     return;
   }
-  const scenario_reader alone = [part = whole(of)](config::document text, diagnostics& found) {
-    return read_document(std::move(text), part, found);
-  };
+  const scenario_reader alone = part_reader(of);
   if (kind == "operation" && r.has("jobs")) fill_from_profile(in.text, of.data, own);
   if (!own.empty()) {
     for (problem& p : own.sorted()) problems.add(std::move(p));
@@ -439,7 +474,8 @@ scenario read_document(config::document text, const reading& of, diagnostics& pr
   complete_serving(s, *in, of.data, own);
   for (problem& p : own.sorted()) problems.add(p);
   if (!own.empty()) return s;
-  s.constants = constants_of(*in);
+  s.stack_at = of.places.stack + "/stack";
+  s.constants = constants_of(*in, s);
   s.inputs = inputs_of(*in, s);
   in->workload = write_workload(s);
   s.source = std::move(in);

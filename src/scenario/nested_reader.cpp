@@ -72,7 +72,8 @@ std::shared_ptr<const scenario> read_nested(config::reader& r, const config::doc
     return nullptr;
   }
   diagnostics own;
-  auto alone = std::make_shared<scenario>(read_alone(document_of(doc, *text, r.pointer(), options), own));
+  const nested_places places{text->find("stack") ? r.pointer() : "", text->find("model") ? r.pointer() : ""};
+  auto alone = std::make_shared<scenario>(read_alone(document_of(doc, *text, r.pointer(), options), places, own));
   report(own, *text, doc.self.where, r.pointer(), problems);
   return own.empty() ? alone : nullptr;
 }

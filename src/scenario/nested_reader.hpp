@@ -14,8 +14,14 @@
 
 namespace nvlsim {
 
+/// Where overrides address the stack and the model that a nested scenario names: "/jobs/0" for "/jobs/0/stack";
+/// empty for those of the whole scenario.
+struct nested_places {
+  std::string stack, model;
+};
+
 /// Reads a scenario from a document; adds its problems.
-using scenario_reader = std::function<scenario(config::document, diagnostics&)>;
+using scenario_reader = std::function<scenario(config::document, const nested_places&, diagnostics&)>;
 
 /// Members of a job's placement that only say which racks it has. The nested scenario does not see them.
 inline constexpr std::array<std::string_view, 2> place_members = {"racks", "first_gpu"};

@@ -48,7 +48,7 @@ loop_profile read_profile(config::document& file, const std::string& name, diagn
   f.ignore("sources");
   out.name = name;
   out.description = f.string("description");
-  f.require_sources("/framework");
+  f.require_sources("/workload");
   config::reader c = f.child("costs");
   list_costs(config::field_reader(c), out);
   c.done();
@@ -70,11 +70,14 @@ loop_profile load_loop_profile(const std::string& name, const data_folders& data
 
 namespace {
 
-void read_framework(config::reader& r, const config::document& doc, const data_folders& data,
-                    post_training_workload& w, diagnostics& problems) {
+/// Returns the framework's constants.
+std::vector<input_constant> read_framework(config::reader& r, const config::document& doc,
+                                           const data_folders& data, post_training_workload& w,
+                                           diagnostics& problems) {
+  std::vector<input_constant> constants;
   const std::string name = r.string("framework");
   const value* costs = r.raw("costs");
-  if (name.empty()) return;
+  if (name.empty()) return constants;
   const problem asked{doc.origin_of("/workload/framework").where, "/workload/framework", {}, {}};
   diagnostics own;
   config::document file = config::load_named(data.platforms / "loops", {"framework", name, asked}, own);
@@ -84,12 +87,15 @@ void read_framework(config::reader& r, const config::document& doc, const data_f
   if (own.empty()) {
     w.costs = read_profile(file, name, own);
     w.framework = file.resolved();
+    list_constants(file, "/workload", constants);
   }
   for (problem& p : own.sorted()) {
     config::relocate(p, file);
     problems.add(std::move(p));
   }
+  return constants;
 }
+
 value write_costs(const loop_profile& c) {
   value out{value::object{}};
   list_costs(config::field_writer(out), c);
@@ -258,8 +264,8 @@ post_training_case read_post_training(config::reader& r, const config::document&
   config::reader w = r.child("workload");
   w.ignore("kind");
   post_training_workload loop = read_loop(w, doc);
-  read_framework(w, doc, data, loop, problems);
   post_training_case out;
+  out.costs = read_framework(w, doc, data, loop, problems);
   config::reader rollout = w.child("rollout"), training = w.child("training");
   const config::document whole = completed(doc, loop.loop, problems);
   const auto part = [&](config::reader& nested, const char* name) {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "nvlsim/model/load.hpp"
 #include "nvlsim/platform/load.hpp"
 #include "nvlsim/post_training/post_training.hpp"
+#include "nvlsim/scenario/fleet_case.hpp"
 #include "nvlsim/scenario/stack_values.hpp"
 #include "nvlsim/scenario/write_workload.hpp"
 #include "nvlsim/stack/load.hpp"
@@ -41,11 +43,6 @@ void list_origins(const value& v, const std::string& pointer, const config::docu
 void list_overridden(const config::document& doc, const std::string& prefix, value& out) {
   for (const auto& [pointer, origin] : doc.origins)
     if (origin.overrides) out.set(prefix + pointer, origin.label);
-}
-
-void list_constants(const config::document& doc, const std::string& prefix, std::vector<input_constant>& out) {
-  for (const config::provenance& p : doc.sources)
-    out.push_back({prefix + p.pointer, p.text, p.kind, p.source, doc.origin_of(p.pointer).label});
 }
 
 /// A value that a program changed; null for one that it took away.
@@ -114,6 +111,22 @@ value inputs_of_jobs(const std::vector<cluster_job>& jobs) {
   return out;
 }
 
+/// The scenarios that a scenario consists of.
+std::vector<const scenario*> parts_of(const scenario& s) {
+  std::vector<const scenario*> out;
+  const auto add = [&](const std::vector<cluster_job>& jobs) {
+    for (const cluster_job& j : jobs) out.push_back(j.alone.get());
+  };
+  if (const auto* shared = std::get_if<shared_workload>(&s.workload)) add(shared->jobs);
+  if (const auto* p = std::get_if<post_training_case>(&s.workload)) out = {p->rollout.get(), p->training.get()};
+  if (const auto* o = std::get_if<operation_case>(&s.workload)) {
+    add(o->jobs);
+    if (o->fleet)
+      for (const fleet_member& m : o->fleet->services) out.push_back(m.alone.get());
+  }
+  return out;
+}
+
 const request_trace* replayed(const scenario& s) {
   const auto* serving = std::get_if<inference_workload>(&s.workload);
   return serving ? serving->replay.get() : nullptr;
@@ -148,11 +161,8 @@ std::string digest_of_inputs(const scenario_source& from, const scenario& s) {
   const auto* serving = std::get_if<inference_workload>(&s.workload);
   if (const request_trace* replay = replayed(s)) all.set("trace", replay->digest);
   if (serving && serving->drafts.draft) all.set("draft", content_of(*serving->drafts.draft));
-  if (const auto* p = std::get_if<post_training_case>(&s.workload)) {
-    all.set("framework", p->loop->framework);
-    for (const scenario* part : {p->rollout.get(), p->training.get()})
-      all.set(part->name, *part->inputs.find("digest"));
-  }
+  if (const auto* p = std::get_if<post_training_case>(&s.workload)) all.set("framework", p->loop->framework);
+  for (const scenario* part : parts_of(s)) all.set(part->name, *part->inputs.find("digest"));
   return config::digest(all);
 }
 
@@ -199,10 +209,22 @@ value inputs_of(const scenario_source& from, const scenario& s) {
   return out;
 }
 
-std::vector<input_constant> constants_of(const scenario_source& from) {
+void list_constants(const config::document& doc, const std::string& prefix, std::vector<input_constant>& out) {
+  for (const config::provenance& p : doc.sources)
+    out.push_back({prefix + p.pointer, p.text, p.kind, p.source, doc.origin_of(p.pointer).label});
+}
+
+std::vector<input_constant> constants_of(const scenario_source& from, const scenario& s) {
   std::vector<input_constant> out;
   list_constants(from.hardware.source, "/platform", out);
-  list_constants(from.software->file.source, "/stack", out);
+  list_constants(from.software->file.source, s.stack_at, out);
+  if (const auto* p = std::get_if<post_training_case>(&s.workload))
+    out.insert(out.end(), p->costs.begin(), p->costs.end());
+  std::set<std::string> listed;  // parts may share the stack of the whole
+  for (const input_constant& c : out) listed.insert(c.pointer);
+  for (const scenario* part : parts_of(s))
+    for (const input_constant& c : part->constants)
+      if (listed.insert(c.pointer).second) out.push_back(c);
   return out;
 }
 
@@ -229,7 +251,7 @@ std::optional<scenario> told(const scenario& s) {
   }
   if (other_model) write_over(now.net.source, {{std::string(unlisted), config::digest(content_of(s.model))}});
   scenario out = s;
-  out.constants = constants_of(now);
+  out.constants = constants_of(now, s);
   out.inputs = inputs_of(now, s);
   return out;
 }

@@ -147,7 +147,7 @@ void read_section(config::reader& r, std::string_view section, stack& into) {
 
 }  // namespace
 
-stack read_stack(config::document& doc, std::string name, diagnostics& problems) {
+stack read_stack(config::document& doc, std::string name, diagnostics& problems, const std::string& at) {
   config::reader r(doc, problems);
   stack s;
   s.name = std::move(name);
@@ -155,15 +155,16 @@ stack read_stack(config::document& doc, std::string name, diagnostics& problems)
     r.fail("schema", "expected \"nvlsim.stack/1\", found \"" + schema + "\"");
   r.ignore("sources");
   s.description = r.string("description");
-  r.require_sources("/stack");
+  r.require_sources(at);
   for (const std::string_view section : stack_sections) read_section(r, section, s);
   r.done();
   return s;
 }
 
-void read_stack_section(config::document& doc, std::string_view section, stack& into, diagnostics& problems) {
+void read_stack_section(config::document& doc, std::string_view section, stack& into, diagnostics& problems,
+                        const std::string& at) {
   config::reader r(doc, problems);
-  r.require_sources("/stack");
+  r.require_sources(at);
   read_section(r, section, into);
 }
 

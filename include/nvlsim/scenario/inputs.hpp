@@ -42,11 +42,18 @@ std::string input_name(const std::string& name);
 loaded<platform> load_platform(const std::string& name, const data_folders& data,
                                const std::vector<override_at>& sets, const problem& asked_by,
                                diagnostics& problems);
+/// A stack that a scenario names.
+struct wanted_stack {
+  std::string name;
+  std::vector<override_at> sets = {};
+  problem asked_by = {};
+  bool digest_alone = false;  ///< what overrides change is in the digest, and need not be in the rest
+  std::string at = "/stack";  ///< pointer below which its constants are named
+};
 /// A stack is also named by its framework and release, "vllm-0.12". An override of a part by text names another
 /// library:
 /// `/collectives` = "nccl-2.30".
-loaded<stack> load_stack(const std::string& name, const data_folders& data, const std::vector<override_at>& sets,
-                         const problem& asked_by, diagnostics& problems);
+loaded<stack> load_stack(const wanted_stack& wanted, const data_folders& data, diagnostics& problems);
 /// A stack with its resolved text and digest.
 struct known_stack {
   loaded<stack> file;
@@ -56,13 +63,6 @@ struct known_stack {
 };
 /// A stack as it was loaded, with the digests.
 known_stack with_digests(loaded<stack> file);
-/// A stack that a scenario names.
-struct wanted_stack {
-  std::string name;
-  std::vector<override_at> sets = {};
-  problem asked_by = {};
-  bool digest_alone = false;  ///< what overrides change is in the digest, and need not be in the rest
-};
 /// Like load_stack, but reads each stack without overrides once per process, until a file in its folders changes.
 /// Stacks are the largest inputs, and sweeps and searches read thousands of scenarios that share one. Thread-safe.
 std::shared_ptr<const known_stack> share_stack(const wanted_stack& wanted, const data_folders& data,

@@ -65,6 +65,7 @@ struct operation_case {
 struct post_training_case {
   std::shared_ptr<const post_training_workload> loop;  ///< never null
   std::shared_ptr<const scenario> rollout, training;   ///< never null
+  std::vector<input_constant> costs;                   ///< of the framework
 };
 
 /// A program may change any member. The inputs of its result then say so (`told`).
@@ -79,7 +80,8 @@ struct scenario {
       workload;
   scenario_options simulation;
   std::shared_ptr<const facility_spec> facility;  ///< null if the scenario does not describe its site
-  std::vector<input_constant> constants;          ///< constants of platform and stack
+  std::vector<input_constant> constants;          ///< constants of platform and stack, and of those of its parts
+  std::string stack_at = "/stack";                ///< pointer below which the constants of the stack are
   value inputs;                                   ///< for results: resolved inputs, origins of values, digest
   std::shared_ptr<const scenario_source> source;  ///< what was read; null if the scenario was not read from a file
 };
@@ -89,7 +91,8 @@ struct scenario {
 std::optional<scenario> told(const scenario& s);
 
 /// `--set POINTER=TEXT`. Pointers address the scenario. Below `/platform`, `/stack` and `/model` they also address
-/// the files named there ("/platform/gpu/hbm_bandwidth").
+/// the files named there ("/platform/gpu/hbm_bandwidth"), and below those of a part the part's
+/// ("/workload/rollout/stack/inference/step_host").
 struct override_option {
   std::string pointer, text;
 };

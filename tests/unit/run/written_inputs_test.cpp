@@ -77,7 +77,7 @@ TEST_CASE("A stack's constants are all written") {
   for (const std::string& name : stack_names(data.stacks)) {
     INFO(name);
     diagnostics problems;
-    const loaded<stack> s = load_stack(name, data, {}, {}, problems);
+    const loaded<stack> s = load_stack({name}, data, problems);
     problems.throw_if_any();
     const value written = write_stack(s.content);
     for (const config::provenance& p : s.source.sources) {

@@ -48,11 +48,11 @@ TEST_CASE("Stack of a path is found with the libraries beside it, then with thos
   std::filesystem::remove(own.path() / "kernels/lib.json");
   diagnostics problems;
   const std::string path = (own.path() / "mine.json").string();
-  load_stack(path, folder.data, {}, {}, problems);
+  load_stack({path}, folder.data, problems);
   CHECK(text_of(problems) == path + "#/kernels: unknown kernels library \"other\"; known: lib\n");
   own.write("kernels/other.json", R"({"schema": "nvlsim.stack/1", "description": "other", "kernels": {}})");
   diagnostics none;
-  CHECK(load_stack(path, folder.data, {}, {}, none).content.description == "mine");
+  CHECK(load_stack({path}, folder.data, none).content.description == "mine");
   CHECK(text_of(none) == "");
 }
 
@@ -98,7 +98,7 @@ TEST_CASE("A stack with overrides is the same whether its other sections are rea
     for (const data_folders& folders : {data, keep_files(data)}) {
       INFO(name << " " << sets.front().pointer);
       diagnostics of_whole, of_parts;
-      const loaded<stack> file = load_stack(name, data, sets, {}, of_whole);
+      const loaded<stack> file = load_stack({name, sets}, data, of_whole);
       const auto found = share_stack({name, sets}, folders, of_parts);
       CHECK(text_of(of_parts) == text_of(of_whole));
       if (!of_whole.empty()) continue;

@@ -110,7 +110,8 @@ auto read_file(const std::string& folder, const std::string& name, Read read) {
 
 inline stack read_shipped_stack(const std::string& name) {
   diagnostics problems;
-  return read_document(compose_stack(NVLSIM_SOURCE_DIR "/platforms/stacks", name, {}, problems), name, read_stack,
+  const auto read = [](auto& doc, const std::string& of, auto& found) { return read_stack(doc, of, found); };
+  return read_document(compose_stack(NVLSIM_SOURCE_DIR "/platforms/stacks", name, {}, problems), name, read,
                        problems);
 }
 
