@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "scenario/name_reader.hpp"
 #include "scenario/request_file.hpp"
 #include "scenario/source.hpp"
 
@@ -27,7 +28,8 @@ load_profile profile_of(const request_trace& trace) {
 }
 
 load_profile read_load_file(config::reader& r, const config::document& doc, diagnostics& problems) {
-  const std::string name = r.string("file");
+  const std::string name = read_name(r, "file");
+  if (name.empty()) return {};
   const std::string pointer = pointer_to(r.pointer(), "file");
   const config::origin& by = doc.origin_of(pointer);
   const std::filesystem::path folder = by.overrides ? "" : std::filesystem::path(doc.self.where).parent_path();
@@ -109,7 +111,7 @@ fleet_member read_service(config::reader& r, const config::document& doc, const 
                           const scenario_reader& read_alone, diagnostics& problems) {
   fleet_member m;
   fleet_service& s = m.about;
-  s.name = r.string("name");
+  s.name = read_name(r, "name");
   m.alone = read_nested(r, doc, {s.name, {}}, read_alone, problems);
   const auto* w = m.alone ? std::get_if<inference_workload>(&m.alone->workload) : nullptr;
   if (m.alone && !w) r.fail("workload", "a service of a fleet is an inference");

@@ -14,6 +14,7 @@
 #include "scenario/cache_tiers_reader.hpp"
 #include "scenario/enum_names.hpp"
 #include "scenario/lengths_reader.hpp"
+#include "scenario/name_reader.hpp"
 
 namespace nvlsim {
 namespace {
@@ -54,7 +55,7 @@ void read_drafts(config::reader r, speculation& out) {
   if (tokens) out.tokens_per_step = *tokens;
   else if (acceptance) out.tokens_per_step = expected_tokens_per_step(out.draft_tokens, *acceptance);
   out.source = static_cast<draft_source>(r.one_of_or("method", draft_sources, 0));
-  if (out.source == draft_source::model) out.model_name = r.string("model");
+  if (out.source == draft_source::model) out.model_name = read_name(r, "model");
   else r.belongs("model", "method draft_model");
   if (out.source == draft_source::model || out.source == draft_source::eagle3)
     out.parallel = r.boolean_or("parallel", false);
@@ -148,7 +149,7 @@ image_settings read_images(config::reader r) {
 }
 
 void read_trace(config::reader& r, inference_workload& w) {
-  w.trace_file = r.string("file");
+  w.trace_file = read_name(r, "file");
   w.requests = r.find_integer({"requests", {"num_prompts"}}, positive_int).value_or(0);
   w.rate_scale = r.number_or("rate_scale", 1, {1e-6, 1e6});
   if (r.has("time_unit")) w.trace_seconds_per_unit = seconds_per_time_unit[r.one_of("time_unit", time_units)];

@@ -18,6 +18,7 @@
 #include "scenario/inference_reader.hpp"
 #include "scenario/jobs_reader.hpp"
 #include "scenario/kept_files.hpp"
+#include "scenario/name_reader.hpp"
 #include "scenario/operation_profile.hpp"
 #include "scenario/operation_reader.hpp"
 #include "scenario/placement_reader.hpp"
@@ -124,13 +125,6 @@ problem located(const config::reader& r, const config::document& doc, std::strin
 std::string from_scenario(const std::string& name, const config::document& doc, std::string_view pointer) {
   if (!is_path(name) || doc.origin_of(pointer).overrides) return name;
   return (std::filesystem::path(doc.self.where).parent_path() / name).string();
-}
-
-/// Reads a name, which must not be empty if given.
-std::string read_name(config::reader& r, const char* key) {
-  const std::string name = r.string(key);
-  if (const value* given = r.raw(key); name.empty() && given && given->string()) r.fail(key, "must not be empty");
-  return name;
 }
 
 loaded<platform> read_hardware(config::reader& r, config::document& doc, const std::vector<override_at>& sets,

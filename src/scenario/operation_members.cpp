@@ -19,7 +19,7 @@ constexpr config::range<double> shape{0.1, 20.0};
 const std::array<std::string, 2> shape_holders = {"all", "each"};
 
 template <class Enum, std::size_t N>
-Enum read_name(reader& r, const char* key, const std::array<std::string, N>& names, Enum usual) {
+Enum read_one_of(reader& r, const char* key, const std::array<std::string, N>& names, Enum usual) {
   return static_cast<Enum>(r.one_of_or(key, names, static_cast<std::size_t>(usual)));
 }
 
@@ -46,12 +46,12 @@ component read_component(reader& r, const std::string& name) {
   static const std::array<std::string, 2> spreads = {"exponential", "fixed"};
   component c;
   c.name = name;
-  c.of = read_name(r, "of", cluster_part_names, cluster_part::gpu);
+  c.of = read_one_of(r, "of", cluster_part_names, cluster_part::gpu);
   c.each = r.integer_or("each", 1, few);
   c.mtbf = r.quantity<seconds>("mtbf", config::positive);
   c.shape = r.number_or("shape", 1, shape);
   c.ages = r.one_of_or("shape_of", shape_holders, 0) == 1;
-  c.takes_down = read_name(r, "takes_down", cluster_part_names, c.of);
+  c.takes_down = read_one_of(r, "takes_down", cluster_part_names, c.of);
   if (c.of != cluster_part::process && c.takes_down == cluster_part::process && r.has("takes_down"))
     r.fail("takes_down", "a part of the hardware takes down at least a tray");
   if (c.of == cluster_part::process && c.takes_down != cluster_part::process)
@@ -59,7 +59,7 @@ component read_component(reader& r, const std::string& name) {
   if (c.of == cluster_part::process && c.ages)
     r.fail("shape_of", "a program does not age; give a part of the hardware");
   c.tolerated = r.integer_or("tolerated", 0, {0, 1'000'000});
-  c.effect = read_name(r, "effect", failure_effect_names, failure_effect::stops);
+  c.effect = read_one_of(r, "effect", failure_effect_names, failure_effect::stops);
   if (c.tolerated.peek() > 0 && c.effect != failure_effect::stops)
     r.fail("tolerated", "belongs to effect stops: more than that many stop what uses the part");
   if (c.tolerated.peek() >= c.each.peek() && c.tolerated.peek() > 0)
@@ -80,7 +80,7 @@ failure_model read_failures(reader& workload) {
   reader r = workload.child("failures");
   failure_model m;
   m.stops_per_1000_gpu_days = r.find_number("stops_per_1000_gpu_days", config::positive);
-  m.clock = read_name(r, "clock", failure_clock_names, failure_clock::wall);
+  m.clock = read_one_of(r, "clock", failure_clock_names, failure_clock::wall);
   m.together = r.number_or("together", 0, config::fraction);
   if (std::optional<reader> l = r.find_child("lemons")) {
     m.lemons = {l->number("share", config::fraction), l->number("failures", config::fraction),
@@ -141,8 +141,8 @@ recovery_policy read_recovery(reader& workload, std::optional<std::int64_t>& rep
   static const std::array<std::string, 2> slow = {"evict", "keep"};
   reader r = workload.child("recovery");
   recovery_policy p;
-  p.mode = read_name(r, "mode", recovery_mode_names, recovery_mode::restart);
-  p.again = read_name(r, "again", second_failure_names, second_failure::restart);
+  p.mode = read_one_of(r, "mode", recovery_mode_names, recovery_mode::restart);
+  p.again = read_one_of(r, "again", second_failure_names, second_failure::restart);
   p.watched = r.number("watched", config::fraction);
   const auto time = [&](const char* key) { return r.quantity<seconds>(key); };
   p.health = time("health");
@@ -160,7 +160,7 @@ recovery_policy read_recovery(reader& workload, std::optional<std::int64_t>& rep
   if (replicas && p.min_replicas > *replicas)
     r.fail("min_replicas", fmt::format("the job has {} replicas", *replicas));
   p.shards.copies = r.integer_or("copies", 2, few);
-  p.shards.computed = read_name(r, "computed", shards_computed_names, shards_computed::held);
+  p.shards.computed = read_one_of(r, "computed", shards_computed_names, shards_computed::held);
   p.shards.rejoin = r.boolean_or("rejoin", true);
   r.done();
   return p;

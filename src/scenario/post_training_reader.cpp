@@ -10,6 +10,7 @@
 #include "nvlsim/post_training/post_training.hpp"
 #include "nvlsim/scenario/inputs.hpp"
 #include "nvlsim/units/units_text.hpp"
+#include "scenario/name_reader.hpp"
 #include "scenario/source.hpp"
 
 namespace nvlsim {
@@ -75,7 +76,7 @@ std::vector<input_constant> read_framework(config::reader& r, const config::docu
                                            const data_folders& data, post_training_workload& w,
                                            diagnostics& problems) {
   std::vector<input_constant> constants;
-  const std::string name = r.string("framework");
+  const std::string name = read_name(r, "framework");
   const value* costs = r.raw("costs");
   if (name.empty()) return constants;
   const problem asked{doc.origin_of("/workload/framework").where, "/workload/framework", {}, {}};

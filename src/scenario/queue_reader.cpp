@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "nvlsim/config/read_file.hpp"
+#include "scenario/name_reader.hpp"
 
 namespace nvlsim {
 namespace {
@@ -90,10 +91,11 @@ void read_jobs(reader& queue, const config::document& doc, cluster_queue& out, d
       r.fail("", why);
     return;
   }
-  out.file = r.string("file");
+  out.file = read_name(r, "file");
   if (r.has("format")) out.file_options.format = job_formats()[r.one_of("format", job_formats())];
   if (const auto x = r.find_number("limit_over_run", {1, 1'000})) out.file_options.limit_over_run = *x;
   r.done();
+  if (out.file.empty()) return;
   const std::string pointer = "/workload/queue/jobs/file";
   const config::origin& by = doc.origin_of(pointer);
   const std::filesystem::path folder = by.overrides ? "" : std::filesystem::path(doc.self.where).parent_path();

@@ -255,6 +255,18 @@ class Libraries(Case):
             path.write_text(text)
 
 
+class Names(Case):
+    def test_empty_names_are_refused(self):
+        for file, members in (("post-training/llama3.1-8b-grpo-gb200-8", ("/workload/framework", "/model", "/workload/rollout/stack")),
+                              ("operation/two-services-gb300-fleet", ("/workload/fleet/services/0/name", "/workload/fleet/services/0/arrivals/file")),
+                              ("operation/gb300-8-racks-queue", ("/workload/queue/jobs/file",)),
+                              ("inference/llama3.3-70b-trace-gb300-rack", ("/workload/load/file", "/stack", "/platform/use"))):
+            for member in members:
+                done = run("run", SOURCE / "scenarios" / f"{file}.json", "--set", f"{member}=", cwd=self.folder)
+                self.assertEqual(done.returncode, 2, (member, done.stderr))
+                self.assertIn("must not be empty", done.stderr, member)
+
+
 class Zeros(Case):
     def test_rates_of_zero_divide_nothing(self):
         name = self.write("offload.json", self.edit("train.json", offload_layers=1))
