@@ -109,6 +109,7 @@ void run_training(run_record& out, const scenario& asked, const training_workloa
   if (!r.reasons.empty()) return;
   const scenario& s = limits.capped ? *limits.capped : asked;
   r.reasons = training_problems(s.platform, s.model, w);
+  if (r.reasons.empty() && s.simulation.network == fidelity::flow) r.reasons = flow_problems(passes_of(w));
   if (r.reasons.empty()) {
     const memory_report memory = training_memory(s.platform, s.stack, s.model, w);
     r.memory = memory_section(memory);

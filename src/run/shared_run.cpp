@@ -339,6 +339,12 @@ joint_record run_alone(const std::vector<shared_uplink>& uplinks, const platform
 std::vector<planned_job> plan_jobs(const scenario& s, const shared_workload& w,
                                    std::vector<std::string>& reasons) {
   std::vector<planned_job> out;
+  double passes = 0;
+  for (const cluster_job& job : w.jobs)
+    if (const auto* t = std::get_if<training_workload>(&job.alone->workload); t && t->micro_batches() > 0)
+      passes += passes_of(*t);
+  reasons = flow_problems(passes);
+  if (!reasons.empty()) return out;
   for (const cluster_job& job : w.jobs) {
     planned_job& j = out.emplace_back(planned_job{&job, s.platform, {}, nvlsim::gpus_of(job, s.platform), 0});
     j.hardware.fabric.busy = busiest_leaf(s.platform, j.gpus);

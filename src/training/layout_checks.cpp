@@ -103,12 +103,23 @@ std::vector<std::string> training_problems(const platform& p, const model& m, co
   if (par.vp > 1 && par.pp == 1) out.push_back("vp needs pp > 1");
   const auto order = schedule_problems(w);
   out.insert(out.end(), order.begin(), order.end());
-  const double passes = static_cast<double>(par.pp * par.vp) * static_cast<double>(w.micro_batches());
-  if (passes > max_passes)
+  if (const double passes = passes_of(w); passes > max_passes)
     out.push_back(
         fmt::format("the step has {:.3g} passes of micro-batches through model chunks; the limit is {:.3g}",
                     passes, max_passes));
   return out;
+}
+
+double passes_of(const training_workload& w) {
+  return static_cast<double>(w.par.pp * w.par.vp) * static_cast<double>(w.micro_batches());
+}
+
+std::vector<std::string> flow_problems(double passes) {
+  if (passes <= max_passes_in_flow) return {};
+  return {
+      fmt::format("{:.3g} passes of micro-batches through model chunks have their transfers as flows; the limit "
+                  "is {:.3g}: take fewer micro-batches",
+                  passes, max_passes_in_flow)};
 }
 
 }  // namespace nvlsim

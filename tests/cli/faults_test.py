@@ -267,6 +267,15 @@ class Names(Case):
                 self.assertIn("must not be empty", done.stderr, member)
 
 
+class Sizes(Case):
+    def test_flows_of_too_many_passes_are_refused_before_they_take_memory(self):
+        for command, member in ((["run", "two-llama3.1-405b-b300"], "/jobs/1/workload/global_batch_size"),
+                                (["run", "llama3.1-405b-gb300-512", "--fidelity", "flow"], "/workload/global_batch_size")):
+            done = run(*command, "--set", f"{member}={1 << 19}", cwd=self.folder)
+            self.assertEqual(done.returncode, 3, done.stderr)
+            self.assertIn("the limit is 5e+05", done.stdout + done.stderr)
+
+
 class Zeros(Case):
     def test_rates_of_zero_divide_nothing(self):
         name = self.write("offload.json", self.edit("train.json", offload_layers=1))

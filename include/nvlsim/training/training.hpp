@@ -248,6 +248,12 @@ std::vector<std::string> schedule_problems(const training_workload& w);
 /// Everything wrong with a layout, in sentences; empty when it can run (memory aside).
 std::vector<std::string> training_problems(const platform& p, const model& m, const training_workload& w);
 
+/// Passes of micro-batches through model chunks in one step.
+double passes_of(const training_workload& w);
+/// Why steps with so many passes together cannot have their transfers as flows, each of which takes memory while
+/// it lasts (up to 8 kB a pass); empty when they can.
+std::vector<std::string> flow_problems(double passes);
+
 /// 90 % band of published step times, as factors of the simulated one; (1, 1) when unknown.
 struct step_band {
   double low = 1, high = 1;
