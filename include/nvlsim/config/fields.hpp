@@ -48,12 +48,12 @@ class field_reader {
   template <class D>
   void operator()(const key& k, constant<quantity<D>>& m, range<double> allowed = non_negative,
                   absent a = absent::refused) const {
-    if (a == absent::refused || r_->has(k)) m = r_->quantity<quantity<D>>(k, allowed);
+    if (a == absent::refused || r_->has(k)) m = r_->quantity<nvlsim::quantity<D>>(k, allowed);
   }
   template <class D>
   void operator()(const key& k, std::optional<constant<quantity<D>>>& m,
                   range<double> allowed = non_negative) const {
-    m = r_->find_quantity<quantity<D>>(k, allowed);
+    m = r_->find_quantity<nvlsim::quantity<D>>(k, allowed);
   }
   template <class E>
   requires std::is_enum_v<E>

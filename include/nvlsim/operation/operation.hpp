@@ -33,8 +33,6 @@ struct operation_workload {
   std::int64_t seeds = 1;                      ///< runs with failures of their own
   std::optional<training_operation> training;  ///< of the jobs
   std::optional<cluster_queue> queue;          ///< of jobs that are not simulated themselves
-
-  bool operator==(const operation_workload&) const = default;
 };
 
 }  // namespace nvlsim

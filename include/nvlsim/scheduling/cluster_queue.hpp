@@ -22,8 +22,6 @@ struct cluster_queue {
   placement_policy placement;
   failure_rates failures;
   std::vector<maintenance_window> maintenance;
-
-  bool operator==(const cluster_queue&) const = default;
 };
 
 }  // namespace nvlsim
