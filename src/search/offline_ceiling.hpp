@@ -15,7 +15,7 @@ struct ceiling_step {
   double per_user = 0;  ///< most tokens/s
 };
 
-/// The ceilings of one division of the GPUs, from a batch of one sequence to one of all, for any batch limits.
+/// Ceilings of a layout at every mean batch, from one sequence to all of them. Batch limits do not matter.
 struct offline_ceiling {
   std::vector<ceiling_step> steps;
   double output_tokens = 0, total_tokens = 0, requests = 0;  ///< of all workers, at most

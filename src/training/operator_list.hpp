@@ -64,8 +64,8 @@ class operator_list {
   void adapt(bool target, layer_operator projection);
   /// Runs `o` in the format that a recipe keeps it in, if it keeps one.
   void run_in(layer_operator& o, const std::optional<precision>& format) const;
-  /// `moved`: bytes of tensors of 16 bits. `backward_share`: bytes of the backward pass over those of the forward
-  /// pass. [assumed]
+  /// `moved`: bytes read and written if tensors have 16 bits. `backward_share`: how many times these the backward
+  /// pass moves. [assumed]
   layer_operator& stream(const char* name, double moved, bool again = false, double backward_share = 1.5);
   /// Norm of `n` tokens before a block, with the block's residual connection.
   void norm(double n, const kept_by_norm& k);

@@ -11,8 +11,8 @@
 
 namespace nvlsim {
 
-/// Use of one port direction on a GPU of one class, or of up-links that classes share. Shares are fractions of the
-/// capacity.
+/// How busy a link is: one direction of a port on the GPUs of a class, or up-links that classes share. Shares are
+/// fractions of the capacity.
 struct link_use {
   std::int32_t rank_class = 0;  ///< -1: shared up-links
   std::string name;             ///< "nvlink out", "nic in"; "uplink out": the GPU's share of its leaf's up-links

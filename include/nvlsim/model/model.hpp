@@ -168,10 +168,10 @@ double training_flops_per_token(const model& m, std::int64_t sequence, bool caus
 /// Bytes of KV cache per token, over all layers and ranks, while no window is full.
 double kv_bytes_per_token(const model& m, precision kv);
 
-/// Bytes of KV cache of a sequence of that many tokens. Windows limit the cache of their layers.
+/// KV cache of one sequence with so many tokens, in bytes. Layers with a window hold no more than the window.
 double kv_bytes_per_sequence(const model& m, precision kv, std::int64_t tokens);
 
-/// Bytes of the scan state and of the convolution state (BF16) of a layer, for a sequence of any length.
+/// Scan state and convolution state (BF16) of one layer, in bytes a sequence, whatever its length.
 double state_bytes(const layer_spec& l, precision state = precision::fp32);
 /// The same for all layers.
 double state_bytes_per_sequence(const model& m);

@@ -22,7 +22,7 @@ fabric_path path_between(const platform& p, int ranks, bool aligned);
 /// are on another leaf share its up-links.
 fabric_path path_of_shift(const platform& p, std::int64_t stride);
 
-/// The share of each GPU in the up-links of its leaf, of which `busy` of all GPUs use them at once. The NIC's
+/// What each GPU gets of its leaf's up-links when the fraction `busy` of all GPUs sends at once. The NIC's
 /// bandwidth where up-links limit nothing: the fabric is non-blocking and whole, fits in one leaf, or has no known
 /// switches.
 bandwidth uplink_of(const platform& p);

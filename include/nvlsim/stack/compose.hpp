@@ -31,8 +31,8 @@ struct stack_place {
   std::string release;  ///< a row of the file's table, or ""
 };
 
-/// `NAME.json` of the folder or of a folder of libraries in it, or release REL of FRAMEWORK.json where the name is
-/// FRAMEWORK-REL; a file that cannot be parsed is taken to have the release.
+/// Finds `NAME.json` in the folder or in its folders of libraries. FRAMEWORK-REL is also release REL in
+/// FRAMEWORK.json; a file that cannot be parsed is taken to have the release.
 std::optional<stack_place> find_stack(const std::filesystem::path& folder, std::string_view name);
 /// Every name that find_stack knows, sorted.
 std::vector<std::string> stack_names(const std::filesystem::path& folder);
