@@ -110,6 +110,19 @@ TEST_CASE("Threads do not change what is evaluated") {
   }
 }
 
+TEST_CASE("Twice as many GPUs have at most twice as many layouts priced") {
+  bounded_job j = dense_job;
+  j.sets[1].text = "512";
+  std::int64_t before = 0;
+  for (j.gpus = 8; j.gpus <= 128; j.gpus *= 2) {
+    const search_result r = j.search(j.options(false));
+    INFO(j.gpus << " GPUs");
+    REQUIRE(r.evaluated > 100);
+    if (before > 0) CHECK(r.evaluated <= 2 * before);
+    before = r.evaluated;
+  }
+}
+
 TEST_CASE("A stopped search says what no layout can beat") {
   search_options o = routed.options(false);
   const double best = best_of(routed.search(o));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <set>
 
 #include "unit/serving/inference_fixture.hpp"
@@ -45,6 +46,17 @@ TEST_CASE("Highest rate keeps the objective and a little more does not, from whe
   std::get<inference_workload>(s.workload).arrivals.rate_per_s = 40 * found.load;
   CHECK(find_highest_load(s).load == Approx(found.load).epsilon(0.005));
   CHECK_FALSE(found.few());
+}
+
+TEST_CASE("A highest load takes a run for each doubling to it, and those of one bisection") {
+  const double reached = find_highest_load(small_scenario()).load, to_two_thousandths = std::log2(1 / 0.002);
+  for (const double begin : {1e-4, 1e-2, 1.0, 1e2, 1e4}) {
+    scenario s = small_scenario();
+    std::get<inference_workload>(s.workload).arrivals.rate_per_s = begin * reached;
+    const highest_load found = find_highest_load(s);
+    INFO("from " << begin << " of it: " << found.runs << " runs");
+    CHECK(found.runs <= std::abs(std::log2(begin)) + to_two_thousandths + 4);
+  }
 }
 
 TEST_CASE("Runs that are lost end early, and the load is that of complete runs") {
