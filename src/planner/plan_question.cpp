@@ -34,7 +34,8 @@ void remove_at(value& text, const std::string& pointer) {
 
 void apply_to(plan_base& base, const override_option& set, diagnostics& problems) {
   const std::string& at = set.pointer;
-  if (below(at, "/stack") || below(at, "/model")) return base.overrides.push_back(set);
+  const bool in_file = at.find("/stack/") != std::string::npos || at.find("/model/") != std::string::npos;
+  if (in_file) return base.overrides.push_back(set);
   const config::origin by{"--set", "--set", true};
   if (below(at, "/platform") && at != "/platform/use" && at != "/platform/racks" &&
       !at.starts_with("/platform/set")) {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "nvlsim/planner/draft.hpp"
+#include "nvlsim/planner/plan_question.hpp"
 #include "nvlsim/planner/post_training_plan.hpp"
 #include "nvlsim/run/run.hpp"
 #include "unit/planner/plan_fixture.hpp"
@@ -43,6 +44,19 @@ TEST_CASE("A plan of a loop uses the GPUs, and its answer is what run gives") {
     INFO(a.where << " " << a.why);
     if (a.loop) CHECK(a.loop->step_time_s < 1.02 * p.best->step_time_s);
   }
+}
+
+TEST_CASE("A plan takes overrides of the stack of one part") {
+  post_training_question q = question(8);
+  const double before = plan_post_training(q).best->step_time_s;
+  diagnostics problems;
+  apply_to(q.base, {"/workload/training/stack/training/time_factor", "3"}, problems);
+  REQUIRE(problems.empty());
+  const post_training_plan after = plan_post_training(q);
+  CHECK(after.best->step_time_s > 1.1 * before);
+  const scenario s = read_base({after.best->text, q.base.overrides, q.base.data});
+  const result r = run_scenario(s, {.explained = false, .simulate = false}).outcome;
+  CHECK(*r.metrics.find("step_time_s")->number() == after.best->step_time_s);
 }
 
 TEST_CASE("Slower engines take GPUs from training") {
