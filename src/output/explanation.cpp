@@ -130,9 +130,12 @@ std::string uses_text(std::string_view title, const std::vector<time_use>& uses,
   return out;
 }
 
-/// Splits "/platform/gpu/hbm_bandwidth" into "/gpu" and "hbm_bandwidth".
+/// Splits "/platform/gpu/hbm_bandwidth" into "/gpu" and "hbm_bandwidth", and "/jobs/0/stack/inference/reserve"
+/// into
+/// "/jobs/0/stack/inference" and "reserve": of parts the pointer is whole.
 std::pair<std::string, std::string> place_of(const std::string& pointer) {
-  const std::size_t first = pointer.find('/', 1), last = pointer.rfind('/');
+  const bool of_whole = pointer.starts_with("/platform/") || pointer.starts_with("/stack/");
+  const std::size_t first = of_whole ? pointer.find('/', 1) : 0, last = pointer.rfind('/');
   return {pointer.substr(first, last - first), pointer.substr(last + 1)};
 }
 
