@@ -305,12 +305,20 @@ const char* family_of(const model& m) {
   return has_routed_experts(m) ? "experts" : "dense";
 }
 
+/// Whether a stack is of the releases whose errors the targets name: Megatron-Bridge from 26.04, MLPerf from v5.1.
+bool of_reference_release(const stack& s) {
+  constexpr std::array<std::string_view, 4> names = {training_reference, "megatron-bridge-26.04",
+                                                     "mlperf-training-v5.1", "mlperf-training-v6.0"};
+  return std::find(names.begin(), names.end(), s.name) != names.end();
+}
+
 fit_report::left_out left_out_entry(std::string group, const std::vector<double>& relative) {
   const error_summary e = summary_of(relative);
   return {std::move(group), e.rows, e.mean, e.worst, e.bias};
 }
 
-/// Errors of each group that was left out, then of all by family of models; the worst rows are said.
+/// Errors of each group that was left out, then of all by family of models, and of the reference releases among
+/// them; the worst rows are said.
 void add_left_out(fit_report& out, const groups_of_rows& groups, const errors_by_group& logs,
                   const fit_progress& say) {
   std::map<std::string, std::vector<double>> families;
@@ -320,7 +328,9 @@ void add_left_out(fit_report& out, const groups_of_rows& groups, const errors_by
     for (std::size_t i = 0; i < logs[g].size(); ++i) {
       const training_row& r = groups[g].left[i]->row;
       relative.push_back(std::exp(logs[g][i]) - 1);
-      families[family_of(*r.net)].push_back(relative.back());
+      const std::string family = family_of(*r.net);
+      families[family].push_back(relative.back());
+      if (of_reference_release(*r.software)) families[family + ", reference"].push_back(relative.back());
       rows.emplace_back(relative.back(), &r);
     }
     out.leave_out.push_back(left_out_entry(groups[g].group, relative));

@@ -12,7 +12,7 @@ std::string fit_text(const fit_report& f) {
   out += fmt::format("\n{} rows: mean {:.1f} %, median {:.1f} %, p90 {:.1f} %, bias {:+.1f} %\n", f.rows,
                      100 * f.mean_error, 100 * f.median_error, 100 * f.p90_error, 100 * f.bias);
   for (const auto& l : f.leave_out)
-    out += fmt::format("without {:<26} {:>4} rows: mean {:>5.1f} %, {}worst {:>5.1f} %, bias {:>+6.1f} %\n",
+    out += fmt::format("without {:<32} {:>4} rows: mean {:>5.1f} %, {}worst {:>5.1f} %, bias {:>+6.1f} %\n",
                        l.group, l.rows, 100 * l.mean_error,
                        l.p90_error > 0 ? fmt::format("median {:>5.1f} %, p90 {:>5.1f} %, ", 100 * l.median_error,
                                                      100 * l.p90_error)
