@@ -165,6 +165,13 @@ std::vector<training_parameter> training_parameters() {
         return launched(r) && some_layer(r, [](const layer_spec& l) { return l.moe.shared_ffn > 0; });
       },
       10);
+  scale(
+      "moe host per node us", 400, 0.7,
+      [exchanges](const training_row& r) {
+        return exchanges(true)(r) && r.workload.graphs == cuda_graphs::none &&
+               bytes_per_element(r.workload.gemm_precision) < 2;
+      },
+      10);
   scale("scan words", 3e9, 0.3,
         [](const training_row& r) { return some_layer(r, [](const layer_spec& l) { return l.scan.heads > 0; }); });
   const auto clamped = [](const training_row& r) {
@@ -209,6 +216,7 @@ std::vector<stack_setting> training_settings(const fitted_values& v, const stack
   training("moe/host_per_expert", fmt::format("{:.6g} us", v["moe host per expert us"]));
   training("moe/host_per_cast_expert", fmt::format("{:.6g} us", v["moe host per cast expert us"]));
   training("moe/host_of_shared_experts", fmt::format("{:.6g} us", v["moe host of shared experts us"]));
+  training("moe/host_per_node", fmt::format("{:.6g} us", v["moe host per node us"]));
   training("moe/unfused_activation_passes", fmt::format("{:.6g}", v["unfused passes"]));
   training("moe/fused_activation_share", fmt::format("{:.6g}", v["fused share"]));
   for (const char* r : moe_releases) {

@@ -359,6 +359,10 @@ bool graph_holds(const graph_scope& g, const layer_spec& l, layer_part part) {
   return false;
 }
 
+/// Nodes of a layer in the schedule that overlaps the exchange: attention and MLP, and around experts dispatch and
+/// combination. [docs/models-and-assumptions.md#host]
+double schedule_nodes(const layer_spec& l) { return l.routed() ? 4 : 2; }
+
 /// Launches of one pass through a layer: one for each operator and each gradient of weights, and those of experts.
 /// CUDA graphs hold the operators in their scope and cost one launch. [docs/models-and-assumptions.md#host]
 host_pace launches(const training_context& c, const layer_spec& l, const std::vector<layer_operator>& operators,
@@ -376,6 +380,8 @@ host_pace launches(const training_context& c, const layer_spec& l, const std::ve
   host_pace p;
   p.host_before = c.framework.host_per_operator * before;
   p.host_after = c.framework.host_per_operator * after;
+  if (w.moe_overlap && w.graphs == cuda_graphs::none && quantised(w.gemm_precision))
+    p.host_after += c.framework.moe_host_per_node * schedule_nodes(l);
   if (l.routed() && !w.static_experts()) {
     const double local = static_cast<double>(l.moe.experts) / static_cast<double>(w.par.ep);
     seconds expert = c.framework.moe_host_per_expert;

@@ -359,6 +359,7 @@ struct training_profile {
   constant<seconds> moe_host_per_cast_expert;
   /// To run shared experts beside routed ones forward, beyond the launches of their operators.
   constant<seconds> moe_host_of_shared_experts;
+  constant<seconds> moe_host_per_node;  ///< to run a node of the overlapped exchange's schedule in 8 bits or fewer
   constant<double> unfused_activation_passes =
       0;  ///< passes over routed activations by biased, clamped SwiGLU in separate kernels (gpt_oss)
   constant<double> fused_activation_share = 1;  ///< share of these passes that remains with a fused expert MLP

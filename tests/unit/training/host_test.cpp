@@ -144,6 +144,29 @@ TEST_CASE("Shared experts cost the host a time of their own, however many expert
   }
 }
 
+TEST_CASE("Nodes of the schedule that overlaps the exchange cost the host in 8 bits, unless graphs hold layers") {
+  routed_job j;
+  const auto nodes = [](routed_job at, pass_kind what) {
+    const double free = at.pass_s(what);
+    at.software.training->moe_host_per_node = seconds::from_base(1);
+    return at.pass_s(what) - free;
+  };
+  CHECK(nodes(j, pass_kind::backward) == 0);
+  j.workload.moe_overlap = true;
+  for (const pass_kind what : {pass_kind::forward, pass_kind::backward}) CHECK(nodes(j, what) == Approx(4));
+  routed_job dense = j, static_shapes = j, wide = j;
+  dense.net = test::even_model(1);
+  CHECK(nodes(dense, pass_kind::backward) == Approx(2).epsilon(0.01));  // less what its GPU computes meanwhile
+  static_shapes.workload.token_drop = true;
+  CHECK(nodes(static_shapes, pass_kind::backward) == Approx(4).epsilon(0.01));
+  wide.workload.gemm_precision = precision::bf16;
+  CHECK(nodes(wide, pass_kind::backward) == 0);
+  for (const cuda_graphs g : {cuda_graphs::partial, cuda_graphs::full_iteration}) {
+    j.workload.graphs = g;
+    CHECK(nodes(j, pass_kind::backward) == 0);
+  }
+}
+
 TEST_CASE("Overlap of the exchange never slows a step") {
   test::shipped_job j = test::shipped("nd-h100-v5", "qwen3-30b-a3b");
   j.workload.gemm_precision = precision::bf16;
