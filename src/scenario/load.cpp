@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -19,6 +20,7 @@
 #include "scenario/jobs_reader.hpp"
 #include "scenario/kept_files.hpp"
 #include "scenario/name_reader.hpp"
+#include "scenario/nested_reader.hpp"
 #include "scenario/operation_profile.hpp"
 #include "scenario/operation_reader.hpp"
 #include "scenario/placement_reader.hpp"
@@ -57,19 +59,6 @@ bool goes_into(std::string_view pointer, std::string_view section, std::initiali
   });
 }
 
-/// The scenario inside whose file, named by its member `file` ("/stack"), a pointer leads. Parts of a scenario are
-/// objects with a workload.
-std::optional<std::string> place_of(const config::document& doc, std::string_view pointer, std::string_view file) {
-  if (goes_into(pointer, file, {})) return "";
-  for (std::size_t at = pointer.find(file); at != std::string_view::npos; at = pointer.find(file, at + 1)) {
-    if (!goes_into(pointer.substr(at), file, {})) continue;
-    const value* part = doc.root.at_pointer(std::string(pointer.substr(0, at)));
-    const value* name = part && part->members() ? part->find(file.substr(1)) : nullptr;
-    if (name && name->string() && part->find("workload")) return std::string(pointer.substr(0, at));
-  }
-  return std::nullopt;
-}
-
 split_overrides apply_overrides(config::document& doc, const std::vector<override_option>& overrides,
                                 diagnostics& problems) {
   split_overrides out;
@@ -80,9 +69,9 @@ split_overrides apply_overrides(config::document& doc, const std::vector<overrid
     };
     const std::string_view stack = "/stack", model = "/model", platform = "/platform";
     if (goes_into(o.pointer, platform, {"/use", "/racks", "/set"})) out.platform.push_back(inner(platform.size()));
-    else if (const auto place = place_of(doc, o.pointer, stack))
+    else if (const auto place = place_inside(doc.root, o.pointer, stack))
       out.stack[*place].push_back(inner(place->size() + stack.size()));
-    else if (const auto of_model = place_of(doc, o.pointer, model))
+    else if (const auto of_model = place_inside(doc.root, o.pointer, model))
       out.model[*of_model].push_back(inner(of_model->size() + model.size()));
     else config::override_value(doc, o.pointer, config::parse_scalar(o.text), by, problems);
   }
@@ -361,10 +350,18 @@ scenario_reader part_reader(const reading& of) {
 }
 
 /// A scenario of parts has a stack and a model of its own where parts do not name theirs.
-void read_parts_files(config::reader& r, const reading& of, diagnostics& problems) {
-  for (const char* member : {"stack", "model"}) r.ignore(member);
-  if (!r.has("stack")) refuse_idle("stack", at_place(of.sets.stack, ""), problems);
-  if (!r.has("model")) refuse_idle("model", at_place(of.sets.model, ""), problems);
+void read_parts_files(config::reader& r, const reading& of, const config::document& doc, diagnostics& problems) {
+  const std::array<std::pair<std::string, std::vector<override_at>>, 2> files = {
+      {{"stack", at_place(of.sets.stack, "")}, {"model", at_place(of.sets.model, "")}}};
+  for (const auto& [file, sets] : files) {
+    r.ignore(file);
+    if (r.has(file) || sets.empty()) continue;
+    const std::vector<std::string> names = names_in_parts(doc.root, file);
+    for (const override_at& o : sets)
+      problems.add(o.by.where, o.written_at,
+                   fmt::format("the scenario has no {} of its own{}{}", file,
+                               names.empty() ? "" : "; its parts have ", fmt::join(names, ", ")));
+  }
 }
 
 /// Reads the platform, and the jobs on it as scenarios of their own.
@@ -373,7 +370,7 @@ void read_shared(config::reader& r, const reading& of, scenario_source& in, scen
     if (r.has(member)) r.fail(member, "each of the jobs has its own; move it into /jobs");
   diagnostics own;
   in.hardware = read_hardware(r, in.text, of.sets.platform, of.data, own);
-  read_parts_files(r, of, own);
+  read_parts_files(r, of, in.text, own);
   s.simulation = read_options(r, fidelity::flow);
   const bool known = own.empty();
   for (problem& p : own.sorted()) problems.add(std::move(p));
@@ -398,7 +395,7 @@ void read_parts(config::reader& r, const reading& of, scenario_source& in, scena
     if (r.has(member)) r.fail(member, fmt::format("{} has none; the scenarios of its parts have", kind));
   diagnostics own;
   in.hardware = read_hardware(r, in.text, of.sets.platform, of.data, own);
-  read_parts_files(r, of, own);
+  read_parts_files(r, of, in.text, own);
   s.simulation = read_options(r, fidelity::closed);
   const bool known = own.empty();
   for (problem& p : own.sorted()) problems.add(std::move(p));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace nvlsim {
@@ -60,7 +61,38 @@ void report(const diagnostics& own, const value& part, const std::string& file, 
   }
 }
 
+/// The name of a file that a part of a scenario gives; null if `part` is none or gives none.
+const std::string* name_of(const value* part, std::string_view file) {
+  const value* name = part && part->members() && part->find("workload") ? part->find(file) : nullptr;
+  return name ? name->string() : nullptr;
+}
+
+void list_names(const value& v, const std::string& at, const std::string& file, std::vector<std::string>& out) {
+  if (!at.empty() && name_of(&v, file)) out.push_back(pointer_to(at, file));
+  if (const auto* members = v.members())
+    for (const auto& [key, child] : *members) list_names(child, pointer_to(at, key), file, out);
+  if (const auto* items = v.items())
+    for (std::size_t i = 0; i < items->size(); ++i)
+      list_names((*items)[i], pointer_to(at, std::to_string(i)), file, out);
+}
+
 }  // namespace
+
+std::optional<std::string> place_inside(const value& root, std::string_view pointer, std::string_view file) {
+  const std::string inside = std::string(file) + '/';
+  if (pointer.starts_with(inside)) return "";
+  for (std::size_t at = pointer.find(inside); at != std::string_view::npos; at = pointer.find(inside, at + 1)) {
+    std::string place(pointer.substr(0, at));
+    if (name_of(root.at_pointer(place), file.substr(1))) return place;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> names_in_parts(const value& root, const std::string& file) {
+  std::vector<std::string> out;
+  list_names(root, "", file, out);
+  return out;
+}
 
 std::shared_ptr<const scenario> read_nested(config::reader& r, const config::document& doc,
                                             const nested_options& options, const scenario_reader& read_alone,

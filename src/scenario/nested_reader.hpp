@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "nvlsim/config/document.hpp"
 #include "nvlsim/config/reader.hpp"
@@ -25,6 +26,12 @@ using scenario_reader = std::function<scenario(config::document, const nested_pl
 
 /// Members of a job's placement that only say which racks it has. The nested scenario does not see them.
 inline constexpr std::array<std::string_view, 2> place_members = {"racks", "first_gpu"};
+
+/// Where a pointer goes into the file that the member `file` ("/stack") names: "" for the scenario's own,
+/// "/jobs/0" for that of a part, an object with a workload. Nothing if it does not.
+std::optional<std::string> place_inside(const value& root, std::string_view pointer, std::string_view file);
+/// Pointers of the members by which parts of a scenario name such a file: "/jobs/0/stack".
+std::vector<std::string> names_in_parts(const value& root, const std::string& file);
 
 struct nested_options {
   std::string name;                 ///< of the nested scenario

@@ -67,8 +67,10 @@ TEST_CASE("An override of a part's stack is checked like one of the scenario's")
   const std::string file = "post-training/llama3.1-8b-grpo-gb200-8.json";
   CHECK(problems_with(file, {{"/workload/rollout/stack/inference/step_hist", "1 ms"}}) ==
         "/workload/rollout/stack/inference/step_hist: unknown member\n");
-  CHECK(problems_with(file, {{"/stack/training/time_factor", "2"}}) ==
-        "/stack/training/time_factor: the scenario has no stack; this override has no effect\n");
+  CHECK(
+      problems_with(file, {{"/stack/training/time_factor", "2"}}) ==
+      "/stack/training/time_factor: the scenario has no stack of its own; its parts have /workload/rollout/stack, "
+      "/workload/training/stack\n");
   // Names of files elsewhere are not those of a part.
   CHECK_FALSE(problems_with(file, {{"/workload/rollout/workload/stack/x", "2"}}).empty());
 }
