@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 
 namespace nvlsim {
 namespace {
 
 bool overlap(const reservation& r, double begin, double end) { return r.begin < end && r.end > begin; }
+
+}  // namespace
 
 /// How many nodes have enough room for a job, in all and in whole segments of one rack.
 class fitting_nodes {
@@ -47,41 +50,47 @@ class fitting_nodes {
   int segment_ = 0, all_ = 0, segments_ = 0;
 };
 
-/// Whether a job may have a place in intervals, each after the one before, if all that leave until the end of an
-/// interval had left. Reservations come and go once over all intervals.
-class sweep {
+/// The nodes' room in a window of time that moves forward: what is reserved in it is taken, and what running jobs
+/// leave until then may be given. A copy goes on from where it is.
+class window_sweep {
  public:
-  sweep(const cluster_state& state, fitting_nodes fitting, const running_jobs& running,
-        const std::vector<job_attempt>& attempts)
-      : state_(state), fitting_(std::move(fitting)), running_(running), attempts_(attempts),
-        leaves_(running.by_limit.begin()), room_(state.free().begin(), state.free().end()) {
+  window_sweep(const cluster_state& state, fitting_nodes fitting)
+      : fitting_(std::move(fitting)), free_(state.free().begin(), state.free().end()), room_(free_) {
     fitting_.count(room_);
   }
 
-  /// From `from` to `next`, with what is reserved in the time of a job of that length.
-  bool may_fit(double from, double next, double limit, const reservations& reserved) {
-    taken_.resize(reserved.all.size());
-    for (; begun_ < taken_.size() && reserved.by_begin(begun_).begin < from + limit; ++begun_)
-      take(reserved, reserved.of_begin[begun_], true);
-    for (; ended_ < taken_.size() && reserved.by_end(ended_).end <= from; ++ended_)
-      take(reserved, reserved.of_end[ended_], false);
-    for (; leaves_ != running_.by_limit.end() && leaves_->first != never && leaves_->first <= next; ++leaves_) {
-      const auto job = static_cast<std::size_t>(leaves_->second);
-      const job_attempt& a = attempts_[static_cast<std::size_t>(running_.attempt_of[job])];
-      for (const int n : a.nodes)
-        if (!state_.down(n)) add(n, a.gpus_each);
+  /// To a window that begins and ends no sooner than the one before.
+  void move(double begin, double end, const reservations& reserved) {
+    if (seen_ < reserved.all.size()) {
+      for (; seen_ < reserved.all.size(); ++seen_)
+        if (const reservation& r = reserved.all[seen_]; overlap(r, begin_, end_)) take(r, -1);
+      begun_ = reserved.first_begin(end_);
+      ended_ = reserved.first_end_after(begin_);
     }
+    for (; begun_ < seen_ && reserved.by_begin(begun_).begin < end; ++begun_)
+      if (reserved.by_begin(begun_).end > begin) take(reserved.by_begin(begun_), -1);
+    for (; ended_ < seen_ && reserved.by_end(ended_).end <= begin; ++ended_)
+      if (reserved.by_end(ended_).begin < end_) take(reserved.by_end(ended_), 1);
+    begin_ = begin;
+    end_ = end;
+  }
+
+  /// False only if the job has no place, if all that leave until `next` had left.
+  bool may_fit(double next, const departures& leaving) {
+    for (; left_ < leaving.list.size() && leaving.list[left_].at <= next; ++left_)
+      for (const int n : leaving.nodes_of(left_)) add(n, leaving.list[left_].gpus_each);
     return fitting_.enough();
   }
 
+  /// What is free now less what is reserved in the window, by node.
+  const std::vector<int>& free() const { return free_; }
+
  private:
-  /// A reservation that is over before it counts never does.
-  void take(const reservations& reserved, std::size_t i, bool begins) {
-    const bool changes = taken_[i] == (begins ? not_yet : counts);
-    taken_[i] = begins && changes ? counts : over;
-    if (!changes) return;
-    const reservation& r = reserved.all[i];
-    for (const int n : r.nodes) add(n, begins ? -r.gpus_each : r.gpus_each);
+  void take(const reservation& r, int sign) {
+    for (const int n : r.nodes) {
+      free_[static_cast<std::size_t>(n)] += sign * r.gpus_each;
+      add(n, sign * r.gpus_each);
+    }
   }
   void add(int node, int gpus) {
     int& room = room_[static_cast<std::size_t>(node)];
@@ -89,16 +98,28 @@ class sweep {
     room += gpus;
   }
 
-  enum state_of : char { not_yet, counts, over };
-  const cluster_state& state_;
   fitting_nodes fitting_;
-  const running_jobs& running_;
-  const std::vector<job_attempt>& attempts_;
-  std::set<std::pair<double, int>>::const_iterator leaves_;
-  std::vector<int> room_;
-  std::vector<char> taken_;
-  std::size_t begun_ = 0, ended_ = 0;
+  std::vector<int> free_, room_;  ///< without and with what has left
+  double begin_ = -never, end_ = -never;
+  std::size_t left_ = 0;                          ///< departures
+  std::size_t seen_ = 0, begun_ = 0, ended_ = 0;  ///< reservations
 };
+
+namespace {
+
+departures departures_of(const cluster_state& state, const running_jobs& running,
+                         const std::vector<job_attempt>& attempts) {
+  departures out;
+  for (const auto& [at, job] : running.by_limit) {
+    if (at == never) break;
+    const int attempt = running.attempt_of[static_cast<std::size_t>(job)];
+    const job_attempt& a = attempts[static_cast<std::size_t>(attempt)];
+    for (const int n : a.nodes)
+      if (!state.down(n)) out.nodes.push_back(n);
+    out.list.push_back({at, a.gpus_each, out.nodes.size()});
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -108,7 +129,7 @@ void planner::find_room(double from, double end) {
     if (overlap(r, from, end))
       for (const int n : r.nodes) {
         std::int16_t& room = room_[static_cast<std::size_t>(n)];
-        room = static_cast<std::int16_t>(std::max(room - r.gpus_each, -state_.shape().gpus_per_node * 64));
+        room = static_cast<std::int16_t>(std::max(room - r.gpus_each, least_room()));
       }
 }
 
@@ -121,6 +142,18 @@ void reservations::add(reservation r) {
   put(of_begin, &reservation::begin);
   put(of_end, &reservation::end);
   all.push_back(std::move(r));
+}
+
+std::size_t reservations::first_begin(double from) const {
+  const auto i =
+      std::partition_point(of_begin.begin(), of_begin.end(), [&](std::size_t r) { return all[r].begin < from; });
+  return static_cast<std::size_t>(i - of_begin.begin());
+}
+
+std::size_t reservations::first_end_after(double time) const {
+  const auto i =
+      std::partition_point(of_end.begin(), of_end.end(), [&](std::size_t r) { return all[r].end <= time; });
+  return static_cast<std::size_t>(i - of_end.begin());
 }
 
 double reservations::next_change(double after) const {
@@ -146,45 +179,40 @@ void planner::promise(planned_start start, double limit, int gpus_each) {
 }
 
 /// Whether no reservation needs those nodes in the time of a job of that length.
-bool planner::kept_free(const planned_start& start, int gpus_each, double limit) {
+bool planner::kept_free(const planned_start& start, int gpus_each, double limit) const {
   const auto [begin, end] = held_for(start.at, limit);
-  for (const reservation& r : reserved_.all) {
-    if (!overlap(r, begin, end)) continue;
-    std::vector<int> both;
-    std::set_intersection(r.nodes.begin(), r.nodes.end(), start.nodes.begin(), start.nodes.end(),
-                          std::back_inserter(both));
-    for (const int n : both)
-      if (room_[static_cast<std::size_t>(n)] - r.gpus_each < gpus_each) return false;
-  }
-  return true;
+  return std::none_of(reserved_.all.begin(), reserved_.all.end(), [&, b = begin, e = end](const reservation& r) {
+    return overlap(r, b, e) && std::any_of(r.nodes.begin(), r.nodes.end(), [&](int n) {
+             return room_[static_cast<std::size_t>(n)] - r.gpus_each < gpus_each &&
+                    std::binary_search(start.nodes.begin(), start.nodes.end(), n);
+           });
+  });
 }
 
-planned_start planner::earliest(const job_demand& demand, double limit, double from, const running_jobs& running,
-                                const std::vector<job_attempt>& attempts) {
-  sweep nodes(state_, {state_.shape(), kind_, demand}, running, attempts);
+planned_start planner::search(const job_demand& demand, double limit, double from, window_sweep& nodes) {
   while (from < never) {
     const double next = reserved_.next_change(from);
-    if (!nodes.may_fit(from, next, limit, reserved_)) {
+    nodes.move(from, from + limit, reserved_);
+    if (!nodes.may_fit(next, leaving_)) {
       from = next;
       continue;
     }
-    find_room(from, from + limit);
+    std::transform(nodes.free().begin(), nodes.free().end(), room_.begin(),
+                   [this](int gpus) { return static_cast<std::int16_t>(std::max(gpus, least_room())); });
     planned_start start{now_, {}};
     fitting_nodes fitting(state_.shape(), kind_, demand);
     fitting.count(room_);
     if (fitting.enough()) start.nodes = place_job(state_.shape(), kind_, demand, room_);
-    for (auto r = running.by_limit.begin(); start.nodes.empty() && r != running.by_limit.end(); ++r) {
-      if (r->first == never || r->first > next) break;
-      const job_attempt& a =
-          attempts[static_cast<std::size_t>(running.attempt_of[static_cast<std::size_t>(r->second)])];
+    for (std::size_t i = 0; start.nodes.empty() && i < leaving_.list.size(); ++i) {
+      const departures::one& leaves = leaving_.list[i];
+      if (leaves.at > next) break;
       const int before = fitting.all();
-      for (const int n : a.nodes) {
-        if (state_.down(n)) continue;
+      for (const int n : leaving_.nodes_of(i)) {
         std::int16_t& room = room_[static_cast<std::size_t>(n)];
-        fitting.note(n, room, room + a.gpus_each);
-        room = static_cast<std::int16_t>(room + a.gpus_each);
+        fitting.note(n, room, room + leaves.gpus_each);
+        room = static_cast<std::int16_t>(room + leaves.gpus_each);
       }
-      start.at = r->first;
+      start.at = leaves.at;
       if (fitting.all() > before && fitting.enough())
         start.nodes = place_job(state_.shape(), kind_, demand, room_);
     }
@@ -197,6 +225,31 @@ planned_start planner::earliest(const job_demand& demand, double limit, double f
     }
   }
   return {};
+}
+
+planned_start planner::earliest(const job_demand& demand, double limit, const running_jobs& running,
+                                const std::vector<job_attempt>& attempts) {
+  std::vector<known_start>& known = known_[{demand.nodes, demand.gpus_each, demand.segment}];
+  const auto longer = std::upper_bound(known.begin(), known.end(), limit,
+                                       [](double l, const known_start& k) { return l < k.limit; });
+  const known_start* best = longer == known.begin() ? nullptr : &*(longer - 1);
+  if (!knows_leaving_) leaving_ = departures_of(state_, running, attempts);
+  knows_leaving_ = true;
+  const auto nodes = best && best->nodes
+                         ? std::make_shared<window_sweep>(*best->nodes)
+                         : std::make_shared<window_sweep>(state_, fitting_nodes(state_.shape(), kind_, demand));
+  planned_start start = search(demand, limit, best ? std::max(now_, best->at) : now_, *nodes);
+  const double at = start.nodes.empty() ? never : start.at;
+  // What is longer and known to start no later says nothing more.
+  const auto end = std::find_if(longer, known.end(), [at](const known_start& k) { return k.at > at; });
+  known.insert(known.erase(longer, end), {limit, at, nodes});
+  return start;
+}
+
+void planner::forget_room() {
+  for (auto& [form, known] : known_)
+    for (known_start& k : known) k.nodes.reset();
+  knows_leaving_ = false;
 }
 
 }  // namespace nvlsim

@@ -211,22 +211,13 @@ class cluster_queue_run final : public queue_control {
     bool fill = false;
     bool behind = false;                      ///< a job ahead waits
     std::map<job_form, double> refused = {};  ///< the shortest limit that could not start now
-    std::map<job_form, std::vector<std::pair<double, double>>> planned = {};  ///< limits and starts
   };
 
   /// When and where a job starts. `promise`: if not now, it is planned.
   planned_start find_start(int job, bool promise, look_notes& look) {
     const job_demand& d = demands_[index(job)];
+    if (promise) return look.plan.earliest(d, limit(job), running_, out_.attempts);
     const job_form form{d.nodes, d.gpus_each, d.segment};
-    if (promise) {
-      // No sooner than a job of the same form that is ahead and asks for no more time.
-      double from = now_;
-      for (const auto& [asked, at] : look.planned[form])
-        if (asked <= limit(job)) from = std::max(from, at);
-      planned_start start = look.plan.earliest(d, limit(job), from, running_, out_.attempts);
-      look.planned[form].emplace_back(limit(job), start.nodes.empty() ? never : start.at);
-      return start;
-    }
     planned_start start{now_, {}};
     const auto [known, added] = look.refused.try_emplace(form, never);
     if (added || limit(job) < known->second) start.nodes = look.plan.now(d, limit(job));
@@ -239,8 +230,9 @@ class cluster_queue_run final : public queue_control {
     const bool all = set_.policy.backfill == backfill_kind::conservative;
     const bool promise = look.fill && others && (all || !look.behind);
     planned_start start = find_start(job, promise, look);
-    if (!start.nodes.empty() && start.at <= now_) return enter(job, std::move(start.nodes)), true;
-    if (set_.policy.preempt && preempt_for(job)) return true;
+    const bool now = !start.nodes.empty() && start.at <= now_;
+    if (now) enter(job, std::move(start.nodes));
+    if (now || (set_.policy.preempt && preempt_for(job))) return look.plan.forget_room(), true;
     look.behind = true;
     if (promise && !start.nodes.empty())
       look.plan.promise(std::move(start), limit(job), demands_[index(job)].gpus_each);
