@@ -37,17 +37,28 @@ void note_saves(work_clock& c, const save_run& r) {
   c.saves += r.count;
 }
 
-bandwidth within(bandwidth own, const std::optional<bandwidth>& network) {
-  return network ? std::min(own, *network) : own;
+/// A tray's own rate at a place, or what the fabric carries to it.
+bandwidth of_tray(bandwidth own, const save_tier& t, const save_policy& p) {
+  return p.network && t.to != save_place::nvme ? std::min(own, *p.network) : own;
 }
 
 }  // namespace
 
-bandwidth written_by_tray(const save_tier& t) { return within(t.write, t.network); }
-bandwidth read_by_tray(const save_tier& t) { return within(t.read, t.network); }
+bandwidth written_by_tray(const save_tier& t, const save_policy& p) { return of_tray(t.write, t, p); }
+bandwidth read_by_tray(const save_tier& t, const save_policy& p) { return of_tray(t.read, t, p); }
+
+seconds load_time(const save_tier& t, const save_policy& p, std::int64_t trays, std::int64_t gpus) {
+  const bool stored = t.to == save_place::store;
+  const bytes once = p.state + p.frozen, held = std::max(p.held, once),
+              read = stored && p.readers == copy_readers::all ? held : once;
+  seconds out = copy_time(read, read_by_tray(t, p), t.store_read, trays);
+  if (const bytes carried = t.to == save_place::nvme ? held - read : held; p.network)
+    out = std::max(out, carried / (*p.network * static_cast<double>(trays)));
+  return stored ? out + p.plan_per_gpu.read() * static_cast<double>(gpus) : out;
+}
 
 save_times times_of(const save_tier& t, const save_policy& p, std::int64_t trays, std::int64_t gpus) {
-  const seconds copy = copy_time(p.state, written_by_tray(t), t.store_write, trays);
+  const seconds copy = copy_time(p.state, written_by_tray(t, p), t.store_write, trays);
   const seconds snapshot = p.state / (p.to_host.read() * static_cast<double>(gpus));
   save_times out;
   if (!p.unchanged) {
@@ -57,7 +68,7 @@ save_times times_of(const save_tier& t, const save_policy& p, std::int64_t trays
       out.stall += copy * (1 - t.draining);  // steps that the copy slows, as if they waited for it
     }
   }
-  out.load = copy_time(p.state, read_by_tray(t), t.store_read, trays);
+  out.load = load_time(t, p, trays, gpus);
   out.every = t.every;
   // A neighbour in another rack outlives the rack; the drives of a tray only the process.
   if (t.to == save_place::neighbour) out.survives = cluster_part::rack;

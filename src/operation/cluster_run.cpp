@@ -315,7 +315,7 @@ class shared_cluster final : public cluster_world {
           if (tier.to != save_place::store || !tier.store_write || !(life.save.state > bytes{})) continue;
           together = std::min(together, tier.store_write->read());
           const seconds cycle = save_interval(life, out[i]) + mean_stall(out[i]);
-          all.push_back({life.save.state, written_by_tray(tier) * static_cast<double>(life.asked.slots),
+          all.push_back({life.save.state, written_by_tray(tier, life.save) * static_cast<double>(life.asked.slots),
                          cycle * static_cast<double>(out[i][t].every)});
           whose.emplace_back(i, t);
         }

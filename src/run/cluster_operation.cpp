@@ -36,6 +36,7 @@ operation_setup service_of(const scenario& s, const operation_workload& o, const
   out.save.interval = seconds{};
   out.save.state = bytes::from_base(weights * w.gpus());
   out.save.to_host = s.platform.gpu.c2c;
+  out.save.network = fabric_of_tray(s.platform);
   out.save.tiers = {t.save.tiers.back()};
   out.recovery = t.recovery;
   out.recovery.mode = recovery_mode::replica;

@@ -29,18 +29,27 @@ degradation degraded_part(const component& c, const tray_request& asked) {
   return d;
 }
 
+/// What is saved, what is loaded beside it, and how much all GPUs hold of both.
+void size_state(save_policy& s, const training_operation& t, const cluster_job& j) {
+  const training_workload& w = training_of(j);
+  const double all = static_cast<double>(parameters(j.alone->model)),
+               trained = trained_parameters(j.alone->model, w), weights = t.weights_per_parameter;
+  s.state = bytes::from_base(trained * t.bytes_per_parameter);
+  if (w.task == training_task::lora) s.frozen = bytes::from_base(all * weights);
+  const double copies = parameters_on_all_gpus(j.alone->model, w) - all;
+  s.held = s.state + s.frozen + bytes::from_base(copies * weights);
+}
+
 /// Copies to other trays and to the store share the NICs and up-links with the job's exchanges. Both directions
 /// carry as much, so that loads are limited as saves are.
-void price_copies(operation_setup& s, const cluster_job& j, const platform& p) {
-  const bandwidth port = std::min(p.fabric.nic_bandwidth.read(), network::uplink_of(p));
+void price_copies(operation_setup& s, const cluster_job& j) {
   const std::int64_t racks = (s.asked.slots + s.asked.per_rack - 1) / s.asked.per_rack;
   for (save_tier& t : s.save.tiers) {
     if (t.to == save_place::nvme) continue;
-    t.network = port * static_cast<double>(p.vm.gpus);
     const std::int64_t gpus = s.asked.slots * s.cluster.gpus_per_tray;
     const seconds drain = times_of(t, s.save, s.asked.slots, gpus).drain;
     if (!t.asynchronous || !(drain > seconds{})) continue;
-    const double taken = s.save.state / drain / (port * static_cast<double>(gpus));
+    const double taken = s.save.state / drain / (*s.save.network * static_cast<double>(s.asked.slots));
     degradation d;
     d.racks = {{0, racks - 1}};
     d.health.nic = std::max(0.5, 1 - taken);  // flows share a port evenly at worst
@@ -55,6 +64,10 @@ constexpr double most_failures = 1e8;
 
 const training_workload& training_of(const cluster_job& j) {
   return std::get<training_workload>(j.alone->workload);
+}
+
+bandwidth fabric_of_tray(const platform& p) {
+  return std::min(p.fabric.nic_bandwidth.read(), network::uplink_of(p)) * static_cast<double>(p.vm.gpus);
 }
 
 step_price price_step(const cluster_job& j, const std::vector<degradation>& degraded) {
@@ -74,7 +87,8 @@ operation_setup setup_of(const scenario& s, const operation_workload& o, const c
   out.cluster = {s.platform.racks, s.platform.rack.vms, s.platform.vm.gpus, t.racks_per_row};
   out.failures = scaled(t.failures, out.cluster);
   out.save = t.save;
-  out.save.state = bytes::from_base(static_cast<double>(parameters(j.alone->model)) * t.bytes_per_parameter);
+  size_state(out.save, t, j);
+  out.save.network = fabric_of_tray(s.platform);
   if (!(t.save.to_host.peek() > bandwidth{})) out.save.to_host = s.platform.gpu.c2c;
   out.recovery = t.recovery;
   out.maintenance = t.maintenance;
@@ -85,7 +99,7 @@ operation_setup setup_of(const scenario& s, const operation_workload& o, const c
   out.duration = o.duration;
   const double tokens = static_cast<double>(w.global_batch_size * w.seq_length);
   if (w.token_budget) out.work = step_time * (*w.token_budget / tokens);
-  price_copies(out, j, s.platform);
+  price_copies(out, j);
   if (t.recovery.mode == recovery_mode::redundant) {
     cluster_job two = j;
     auto doubled = std::make_shared<scenario>(*j.alone);

@@ -20,6 +20,9 @@ struct step_price {
 };
 step_price price_step(const cluster_job& j, const std::vector<degradation>& degraded);
 
+/// What the fabric carries to or from a tray while all trays send or receive.
+bandwidth fabric_of_tray(const platform& p);
+
 /// The job alone on the scenario's cluster.
 operation_setup setup_of(const scenario& s, const operation_workload& o, const cluster_job& j, seconds step_time);
 

@@ -122,6 +122,9 @@ save_tier read_tier(reader& r, save_place to) {
 void read_saves(reader& workload, training_operation& out) {
   reader r = workload.child("checkpoint");
   out.bytes_per_parameter = r.number("bytes_per_parameter", config::positive);
+  out.weights_per_parameter = r.number("weights_per_parameter", {0, out.bytes_per_parameter.peek()});
+  out.save.readers = read_one_of(r, "readers", copy_readers_names, copy_readers::one);
+  out.save.plan_per_gpu = r.quantity<seconds>("plan_per_gpu");
   out.save.pause = r.quantity<seconds>("pause");
   if (const auto b = r.find_quantity<bandwidth>("to_host_per_gpu", config::positive)) out.save.to_host = *b;
   if (const auto i = r.find_quantity<seconds>("interval", config::positive)) out.save.interval = *i;
@@ -208,6 +211,9 @@ value failures_text(const failure_model& m) {
 value saves_text(const training_operation& t) {
   const auto rate = [](bandwidth b) { return value{fmt::format("{} B/s", b.base())}; };
   value out{value::object{{"bytes_per_parameter", t.bytes_per_parameter.peek()}}};
+  out.set("weights_per_parameter", t.weights_per_parameter.peek());
+  out.set("readers", copy_readers_names[static_cast<std::size_t>(t.save.readers)]);
+  out.set("plan_per_gpu", text_of(t.save.plan_per_gpu.peek()));
   out.set("pause", text_of(t.save.pause.peek()));
   if (t.save.to_host.peek() > bandwidth{}) out.set("to_host_per_gpu", rate(t.save.to_host.peek()));
   if (t.save.interval) out.set("interval", text_of(*t.save.interval));

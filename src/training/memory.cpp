@@ -402,6 +402,29 @@ memory_report stage_memory(const training_context& c, layer_contents& layers, st
 
 }  // namespace
 
+double trained_parameters(const model& m, const training_workload& w) {
+  const auto all = static_cast<double>(parameters(m));
+  if (w.task != training_task::lora) return all;
+  if (w.lora.rank == 0) return lora_share * all;
+  training_workload alone = w;  // a rank that holds everything
+  alone.par = {};
+  double out = 0;
+  for (const layer_spec& l : m.layers) out += adapter_parameters(m, l, alone);
+  return out;
+}
+
+double parameters_on_all_gpus(const model& m, const training_workload& w) {
+  const auto all = static_cast<double>(parameters(m));
+  if (w.sharding == data_parallel_sharding::fsdp) return all * real(w.sharding_groups);
+  const double ranks = real(w.par.gpus()) / real(w.par.pp);  // that have a layer
+  double out = 0, in_layers = 0;
+  for (const layer_spec& l : m.layers) {
+    out += parameters_on_gpu(m, l, w.par).total() * ranks;
+    in_layers += static_cast<double>(layer_parameters(m, l));
+  }
+  return out + (all - in_layers) * ranks / real(w.par.tp);
+}
+
 step_residuals kind_of_step(const platform& p, const model& m, const training_workload& w) {
   constexpr int largest_server = 16;  // GPUs per NVLink domain
   step_residuals k;

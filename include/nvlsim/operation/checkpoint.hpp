@@ -19,6 +19,13 @@ namespace nvlsim {
 enum class save_place { neighbour, nvme, store };
 inline const std::array<std::string, 3> save_place_names = {"neighbour", "nvme", "store"};
 
+/// Who reads from a store what several GPUs hold alike, such as the weights of data-parallel replicas.
+enum class copy_readers {
+  one,  ///< one of them, which passes it on over the fabric
+  all   ///< each of them
+};
+inline const std::array<std::string, 2> copy_readers_names = {"one", "all"};
+
 /// How a copy of the state reaches a place and comes back.
 struct save_tier {
   save_place to = save_place::store;
@@ -27,22 +34,22 @@ struct save_tier {
   std::optional<constant<bandwidth>> store_read;
   constant<std::int64_t> every = 1;  ///< saves between two that go here
   bool asynchronous = true;          ///< the job waits for the copy into host memory only
-  std::optional<bandwidth> network;  ///< that the platform's network carries between a tray and there
   double draining = 1;               ///< speed of steps whose exchanges share the network with a copy
   bool operator==(const save_tier&) const = default;
 };
 
-/// What a tray writes there, or reads: its own rate, or what the network carries.
-bandwidth written_by_tray(const save_tier& t);
-bandwidth read_by_tray(const save_tier& t);
-
 struct save_policy {
-  bytes state;                      ///< of the whole job: weights and optimizer
-  bool unchanged = false;           ///< nothing is saved and no work lost: a service, which only loads weights
-  constant<bandwidth> to_host;      ///< of one GPU, for the copy that precedes an asynchronous save
-  constant<seconds> pause;          ///< that a save stops the job for beside copying: barriers, metadata
-  std::optional<seconds> interval;  ///< of work between two saves; absent: the best by Daly's exact form
-  std::vector<save_tier> tiers;     ///< fastest first; at least one
+  bytes state;   ///< of the whole job: weights and optimizer
+  bytes frozen;  ///< weights that are loaded with it and never saved: those under adapters
+  bytes held;    ///< of both on all GPUs, every copy counted; 0: there is one of each
+  copy_readers readers = copy_readers::one;
+  constant<seconds> plan_per_gpu;    ///< of a load from a store: who reads what, worked out anew for each GPU
+  std::optional<bandwidth> network;  ///< that the platform's fabric carries to or from a tray; absent: no limit
+  bool unchanged = false;            ///< nothing is saved and no work lost: a service, which only loads weights
+  constant<bandwidth> to_host;       ///< of one GPU, for the copy that precedes an asynchronous save
+  constant<seconds> pause;           ///< that a save stops the job for beside copying: barriers, metadata
+  std::optional<seconds> interval;   ///< of work between two saves; absent: the best by Daly's exact form
+  std::vector<save_tier> tiers;      ///< fastest first; at least one
   bool operator==(const save_policy&) const = default;
 };
 
@@ -55,6 +62,14 @@ struct save_times {
   cluster_part survives = cluster_part::process;  ///< the largest part whose loss leaves the copy readable
 };
 save_times times_of(const save_tier& t, const save_policy& p, std::int64_t trays, std::int64_t gpus);
+
+/// What a tray writes there: its own rate, or what the fabric carries unless the drives are its own.
+bandwidth written_by_tray(const save_tier& t, const save_policy& p);
+/// What it reads from there.
+bandwidth read_by_tray(const save_tier& t, const save_policy& p);
+/// Time of a load, planning included: as long as the trays take to read, the store to serve them, or the fabric to
+/// carry what is read and passed on, whichever is longest.
+seconds load_time(const save_tier& t, const save_policy& p, std::int64_t trays, std::int64_t gpus);
 
 /// The stall of a mean save, over all tiers.
 seconds mean_stall(const std::vector<save_times>& tiers);

@@ -17,8 +17,9 @@ namespace nvlsim {
 struct training_operation {
   std::int64_t racks_per_row = 1;
   failure_model failures;
-  constant<double> step_spread = 0;      ///< standard deviation of a replica's step time over its mean
-  constant<double> bytes_per_parameter;  ///< of the saved state
+  constant<double> step_spread = 0;        ///< standard deviation of a replica's step time over its mean
+  constant<double> bytes_per_parameter;    ///< of the saved state
+  constant<double> weights_per_parameter;  ///< bytes of them that every replica holds whole
   save_policy save;
   recovery_policy recovery;
   maintenance_plan maintenance;

@@ -270,6 +270,11 @@ step_residuals kind_of_step(const platform& p, const model& m, const training_wo
 /// has it, and 2 B in pretraining with narrower formats, as its performance recipes have it.
 double gradient_bytes(const training_profile& t, const training_workload& w);
 
+/// Parameters that a run trains, once each; those under adapters are frozen.
+double trained_parameters(const model& m, const training_workload& w);
+/// Parameters on all GPUs together, every copy counted.
+double parameters_on_all_gpus(const model& m, const training_workload& w);
+
 memory_report training_memory(const platform& p, const stack& s, const model& m, const training_workload& w);
 
 /// Plan of one step, with one class per pipeline stage and kind of replica. There is one kind of replica unless

@@ -37,6 +37,54 @@ TEST_CASE("A store takes as long as its own limit or that of the trays together 
   CHECK(times_of(t, p, 72, 288).drain.base() == 0);
 }
 
+TEST_CASE("A load takes the time to plan it and to read what was saved: ByteCheckpoint's 405B on 8,960 GPUs") {
+  // arXiv 2407.20143: the save takes 51.06 s and its plan, made once, 62 s; a load after a restart 129.49 s.
+  save_policy p = large_state();
+  p.held = p.state + bytes::from_base(69 * 810e9);  // weights of 70 replicas
+  p.network = bandwidth::from_base(400e9);
+  p.plan_per_gpu = secs(62.0 / 8960);
+  save_tier t;
+  t.write = t.read = gb_per_s(50);
+  t.store_write = t.store_read = constant<bandwidth>(p.state / seconds::from_base(51.06));
+  const save_times one = times_of(t, p, 1120, 8960);
+  CHECK(one.drain.base() == Approx(51.06));
+  CHECK(one.load.base() == Approx(129.49).epsilon(0.15));
+  CHECK((one.load / one.drain) == Approx(129.49 / 51.06).epsilon(0.15));
+  p.readers = copy_readers::all;
+  CHECK(times_of(t, p, 1120, 8960).load > one.load * 4);
+}
+
+TEST_CASE("A load is as long as what is slowest: the trays, the store, or the fabric that passes copies on") {
+  save_policy p;
+  p.state = bytes::from_base(100e9);
+  p.frozen = bytes::from_base(20e9);
+  p.held = bytes::from_base(1000e9);
+  p.to_host = gb_per_s(50);
+  save_tier t;
+  t.write = t.read = gb_per_s(2);
+  const auto load = [&] { return load_time(t, p, 10, 40).base(); };
+  CHECK(load() == Approx(120e9 / 20e9));  // the fabric is not limited
+  p.network = bandwidth::from_base(10e9);
+  CHECK(load() == Approx(1000e9 / 100e9));  // all that the trays hold comes over it
+  p.readers = copy_readers::all;
+  CHECK(load() == Approx(1000e9 / 20e9));
+  t.store_read = gb_per_s(8);
+  CHECK(load() == Approx(1000e9 / 8e9));
+  p.readers = copy_readers::one;
+  CHECK(load() == Approx(120e9 / 8e9));
+  p.plan_per_gpu = secs(0.1);
+  CHECK(load() == Approx(120e9 / 8e9 + 4));
+  CHECK(times_of(t, p, 10, 40).drain.base() == Approx(100e9 / 20e9));  // frozen weights are not saved
+  // Copies on own drives: one of them is read there, the others are passed on. Nothing is planned.
+  t = {};
+  t.to = save_place::nvme;
+  t.write = t.read = gb_per_s(2);
+  p.readers = copy_readers::all;
+  CHECK(load() == Approx((1000e9 - 120e9) / 100e9));
+  t.to = save_place::neighbour;
+  CHECK(load() == Approx(1000e9 / 100e9));
+}
+
 /// A clock that saves to one store.
 work_clock clock_of(double interval, double stall, double drain) {
   save_times t;

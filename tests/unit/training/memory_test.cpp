@@ -210,6 +210,30 @@ TEST_CASE("Sharding decides what data-parallel ranks hold") {
 
 // arXiv 2205.05198, equation 4 for a GPT layer without dropout masks and scores (flash attention), in BF16: norms
 // and linear inputs 2 x 4 x h / TP, q k v and output 4 x 2 h / TP, up 8 h and its activation 8 h.
+TEST_CASE("Parameters on all GPUs are what the weights of each add up to, and a run trains what is not frozen") {
+  test::shipped_job dense = plain_job(), experts = test::shipped("gb300-nvl72", "qwen3-30b-a3b");
+  experts.workload.par = {};
+  experts.workload.par.dp = 16;
+  experts.workload.par.ep = 8;
+  experts.workload.gemm_precision = precision::bf16;
+  for (const test::shipped_job* j : {&dense, &experts})
+    for (const data_parallel_sharding s : {data_parallel_sharding::replicated, data_parallel_sharding::fsdp}) {
+      test::shipped_job one = *j;
+      one.workload.sharding = s;
+      const double on_one = item(memory_of(one), "weights") / 2;  // BF16
+      const double all = parameters_on_all_gpus(one.net, one.workload);
+      CHECK(all == Approx(on_one * static_cast<double>(one.workload.par.gpus())).epsilon(0.01));
+      CHECK(trained_parameters(one.net, one.workload) == static_cast<double>(parameters(one.net)));
+    }
+  dense.workload.task = training_task::lora;
+  dense.workload.lora.rank = 16;
+  const double trained = trained_parameters(dense.net, dense.workload);
+  CHECK(trained < 0.01 * static_cast<double>(parameters(dense.net)));
+  dense.workload.lora.rank = 32;
+  dense.workload.par.tp = 4;
+  CHECK(trained_parameters(dense.net, dense.workload) == Approx(2 * trained));
+}
+
 TEST_CASE("Activations of a GPT layer are what its backward pass reads") {
   test::shipped_job j = plain_job();
   layer_spec l;
