@@ -1,20 +1,26 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <limits>
 #include <queue>
 #include <random>
 #include <utility>
 #include <vector>
 
 #include "nvlsim/fleet/fleet.hpp"
+#include "nvlsim/units/max_min.hpp"
 #include "nvlsim/units/random.hpp"
 
 namespace nvlsim {
 namespace {
 
+constexpr double never = std::numeric_limits<double>::infinity();
+
 struct replica {
   std::int64_t rack = 0;
-  double ready_s = 0;
+  double ready_s = 0;  ///< `never` while it loads
+  double loads_s = 0;  ///< from when on
+  double left = 0;     ///< bytes to load
 };
 
 /// GPUs that are free in each rack, and machines in repair.
@@ -99,6 +105,7 @@ class fleet_player {
         fail(i, now);
         if (k % stride == 0) sample(i, now);
       }
+      load(now, now + f_.tick_s);
     }
     return std::move(out_);
   }
@@ -126,7 +133,9 @@ class fleet_player {
         if (ready_s > 0) out_.services[i].unplaced_s += f_.tick_s;
         return;
       }
-      all.push_back({rack, ready_s});
+      if (const auto& load = about(i).from_store; load && ready_s > 0)
+        all.push_back({rack, never, ready_s - about(i).start_s + load->before_s, load->bytes});
+      else all.push_back({rack, ready_s});
       if (ready_s > 0) ++out_.services[i].starts;
     }
   }
@@ -166,6 +175,31 @@ class fleet_player {
     space_.give(gone.rack, about(j).gpus);
     ++o.evicted;
     if (gone.ready_s <= now) come_again(s, o, s.in_flight);
+  }
+
+  /// Replicas that load share the store; who is done warms up.
+  void load(double now, double end) {
+    while (now < end) {
+      std::vector<std::pair<replica*, const fleet_load*>> loading;
+      std::vector<double> most;
+      double next = end;
+      for (std::size_t i = 0; i < states_.size(); ++i)
+        for (replica& r : states_[i].replicas) {
+          if (!(r.left > 0)) continue;
+          if (r.loads_s > now) next = std::min(next, r.loads_s);
+          else loading.emplace_back(&r, &*about(i).from_store), most.push_back(loading.back().second->most);
+        }
+      const std::vector<double> rates = max_min_shares(most, f_.store_read);
+      for (std::size_t k = 0; k < rates.size(); ++k)
+        next = std::min(next, now + loading[k].first->left / rates[k]);
+      for (std::size_t k = 0; k < rates.size(); ++k) {
+        replica& r = *loading[k].first;
+        const bool done = now + r.left / rates[k] <= next * (1 + 1e-12);  // what is left is rounding
+        r.left = done ? 0 : r.left - rates[k] * (next - now);
+        if (done) r.ready_s = next + loading[k].second->after_s;
+      }
+      now = next;
+    }
   }
 
   static void come_again(service_state& s, service_outcome& o, double requests) {

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
+
+#include "nvlsim/units/max_min.hpp"
 
 namespace nvlsim {
 namespace {
@@ -17,19 +18,15 @@ struct copying {
   int copies = 0;
 };
 
-/// Max-min shares: those that can write least are served first, and what they leave goes to the others.
+/// The rates of those that write.
 void share(std::vector<copying>& all, const std::vector<store_writer>& writers, double together) {
-  std::vector<std::size_t> active;
+  std::vector<double> most;
   for (std::size_t i = 0; i < all.size(); ++i)
-    if (all[i].left > 0) active.push_back(i);
-  std::sort(active.begin(), active.end(),
-            [&](std::size_t a, std::size_t b) { return writers[a].most < writers[b].most; });
-  double rest = together;
-  for (std::size_t k = 0; k < active.size(); ++k) {
-    copying& c = all[active[k]];
-    c.rate = std::min(writers[active[k]].most.base(), rest / static_cast<double>(active.size() - k));
-    rest -= c.rate;
-  }
+    if (all[i].left > 0) most.push_back(writers[i].most.base());
+  const std::vector<double> rates = max_min_shares(most, together);
+  auto rate = rates.begin();
+  for (copying& c : all)
+    if (c.left > 0) c.rate = *rate++;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "nvlsim/run/run.hpp"
 #include "nvlsim/scenario/fleet_case.hpp"
 #include "nvlsim/units/statistics.hpp"
+#include "run/operation_setup.hpp"
 
 namespace nvlsim {
 namespace {
@@ -80,13 +81,27 @@ priced_replica price_replica(const scenario& alone, std::vector<std::string>& re
   return out;
 }
 
-/// Time from the decision to the first request. Weights come from the replica's own drives unless a rate is given.
-double start_of(const fleet_member& m, double weights_bytes) {
-  const vm_spec& machine = m.alone->platform.vm;
-  const auto gpus = static_cast<double>(m.about.gpus);
-  const double machines = std::ceil(gpus / std::max(1, machine.gpus.read()));
-  const bandwidth rate = m.load_bandwidth ? m.load_bandwidth->read() : machine.nvme_read.read() * machines;
-  return m.provision.base() + weights_bytes * gpus / rate.base() + m.warm_up.base();
+/// Time from the decision to the first request. Weights come at a given rate, from the store, or from the
+/// replica's own drives.
+void price_start(fleet_service& s, const fleet_member& m, const std::optional<save_tier>& store,
+                 double weights_bytes) {
+  const platform& p = m.alone->platform;
+  const std::int64_t each = std::max(1, p.vm.gpus.read()), machines = (s.gpus + each - 1) / each;
+  save_policy weights;
+  weights.state = bytes::from_base(weights_bytes * static_cast<double>(s.gpus));
+  save_tier from;
+  if (m.from_store) {
+    from = *store;
+    weights.network = fabric_of_tray(p);
+    s.from_store =
+        fleet_load{weights.state.base(), (read_by_tray(from, weights) * static_cast<double>(machines)).base(),
+                   m.provision.base(), m.warm_up.base()};
+  } else {
+    from.to = save_place::nvme;
+    from.read =
+        m.load_bandwidth ? m.load_bandwidth->read() / static_cast<double>(machines) : p.vm.nvme_read.read();
+  }
+  s.start_s = m.provision.base() + load_time(from, weights, machines, s.gpus).base() + m.warm_up.base();
 }
 
 value curve_value(const replica_curve& c) {
@@ -194,6 +209,7 @@ fleet_figures figures_of(const scenario& s, const fleet_sums& sums, double seeds
 void run_fleet(run_record& out, const scenario& s, const operation_case& c, operation_metrics& m) {
   result& r = out.outcome;
   fleet_spec f = c.fleet->cluster;
+  if (c.fleet->store && c.fleet->store->store_read) f.store_read = c.fleet->store->store_read->read().base();
   value curves{value::object{}};
   for (const fleet_member& member : c.fleet->services) {
     fleet_service service = member.about;
@@ -201,7 +217,7 @@ void run_fleet(run_record& out, const scenario& s, const operation_case& c, oper
     priced_replica priced = price_replica(*member.alone, reasons);
     for (const std::string& reason : reasons) r.reasons.push_back(fmt::format("{}: {}", service.name, reason));
     if (!reasons.empty()) continue;
-    service.start_s = start_of(member, priced.weights_bytes);
+    price_start(service, member, c.fleet->store, priced.weights_bytes);
     service.curve = std::move(priced.curve);
     curves.set(service.name, curve_value(service.curve));
     f.services.push_back(std::move(service));

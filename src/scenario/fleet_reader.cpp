@@ -88,11 +88,27 @@ autoscaler read_scaler(config::reader r, std::int64_t most_that_fit) {
   return a;
 }
 
-void read_start(config::reader r, const platform& p, fleet_member& m) {
+const std::array<std::string, 2> weight_places = {"nvme", "store"};
+
+/// A store that replicas load from: what one machine reads, and all together.
+std::optional<save_tier> read_store(config::reader& fleet) {
+  auto r = fleet.find_child("store");
+  if (!r) return std::nullopt;
+  save_tier out;
+  out.read = r->quantity<bandwidth>("read", config::positive);
+  out.store_read = r->find_quantity<bandwidth>("store_read", config::positive);
+  r->done();
+  return out;
+}
+
+void read_start(config::reader r, const platform& p, bool has_store, fleet_member& m) {
   m.provision = r.quantity<seconds>("provision");
   m.warm_up = r.quantity<seconds>("warm_up");
   m.load_bandwidth = r.find_quantity<bandwidth>("load_bandwidth", config::positive);
-  if (!m.load_bandwidth && !(p.vm.nvme_read.peek() > bandwidth{}))
+  m.from_store = r.one_of_or("from", weight_places, 0) == 1;
+  if (m.from_store && !has_store) r.fail("from", "there is no store; give /workload/fleet/store");
+  if (r.has("from") && m.load_bandwidth) r.fail("from", "load_bandwidth says already how fast weights come");
+  if (!m.load_bandwidth && !m.from_store && !(p.vm.nvme_read.peek() > bandwidth{}))
     r.fail("load_bandwidth", "is missing, and the platform's machines have no NVMe to load weights from");
   r.done();
 }
@@ -107,7 +123,7 @@ void read_failures(config::reader& r, const platform& p, fleet_failures& out) {
   f->done();
 }
 
-fleet_member read_service(config::reader& r, const config::document& doc, const platform& p,
+fleet_member read_service(config::reader& r, const config::document& doc, const platform& p, bool has_store,
                           const scenario_reader& read_alone, diagnostics& problems) {
   fleet_member m;
   fleet_service& s = m.about;
@@ -128,7 +144,7 @@ fleet_member read_service(config::reader& r, const config::document& doc, const 
   }
   s.load = read_load(r.child("arrivals"), doc, problems);
   s.scaler = read_scaler(r.child("autoscale"), p.gpus() / std::max<std::int64_t>(1, s.gpus));
-  read_start(r.child("start"), p, m);
+  read_start(r.child("start"), p, has_store, m);
   if (const auto x = r.find_quantity<seconds>("patience", config::positive)) s.patience_s = x->base();
   r.done();
   return m;
@@ -147,8 +163,9 @@ std::shared_ptr<fleet_case> read_fleet(config::reader& workload, const config::d
   if (const auto x = r->find_quantity<seconds>("tick", {0.1, 3600})) f.tick_s = x->base();
   f.preempt = r->boolean_or("preempt", false);
   read_failures(*r, p, f.failures);
+  out->store = read_store(*r);
   for (config::reader& one : r->elements("services")) {
-    fleet_member m = read_service(one, doc, p, read_alone, problems);
+    fleet_member m = read_service(one, doc, p, out->store.has_value(), read_alone, problems);
     for (const fleet_member& other : out->services)
       if (other.about.name == m.about.name)
         one.fail("name", fmt::format("two services are named \"{}\"", m.about.name));
@@ -176,7 +193,8 @@ value write_fleet(const fleet_case& f) {
                                        {"cooldown", s.scaler.cooldown_s}});
     one.set("start", value::object{{"provision", m.provision.peek().base()},
                                    {"warm_up", m.warm_up.peek().base()},
-                                   {"load_bandwidth", m.load_bandwidth ? m.load_bandwidth->peek().base() : 0.0}});
+                                   {"load_bandwidth", m.load_bandwidth ? m.load_bandwidth->peek().base() : 0.0},
+                                   {"from", weight_places[m.from_store ? 1 : 0]}});
     one.set("patience", s.patience_s);
     services.items()->push_back(std::move(one));
   }
@@ -185,6 +203,10 @@ value write_fleet(const fleet_case& f) {
       {"tick", f.cluster.tick_s}, {"preempt", f.cluster.preempt}, {"services", std::move(services)}}};
   out.set("failures",
           value::object{{"gpu_mtbf", x.gpu_mtbf_s}, {"detection", x.detection_s}, {"repair", x.repair_s}});
+  if (f.store)
+    out.set("store",
+            value::object{{"read", f.store->read.peek().base()},
+                          {"store_read", f.store->store_read ? f.store->store_read->peek().base() : 0.0}});
   return out;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,16 +54,26 @@ struct autoscaler {
   double cooldown_s = 300;           ///< replicas leave after this long without need
 };
 
+/// Weights that a replica reads from a store which all replicas share.
+struct fleet_load {
+  double bytes = 0;
+  double most = 0;      ///< bytes a second that the replica's machines take
+  double before_s = 0;  ///< from the decision to the first byte
+  double after_s = 0;   ///< from the last byte to the first request
+};
+
 struct fleet_service {
   std::string name;
   std::int64_t gpus = 1;  ///< of a replica, in one rack
   replica_curve curve;
   load_profile load;
   autoscaler scaler;
-  double start_s = 0;      ///< from the decision to the first request: a machine, the model's weights, warm-up
-  double patience_s = 30;  ///< a request that waits longer for a replica is dropped
-  std::optional<double> ttft_limit_s;  ///< of the objective
-  double objective_share = 0;          ///< of the requests that have to keep it
+  double start_s = 0;  ///< from the decision to the first request: a machine, the model's weights, warm-up;
+                       ///< of a replica that loads alone
+  std::optional<fleet_load> from_store;  ///< its start takes longer while others load
+  double patience_s = 30;                ///< a request that waits longer for a replica is dropped
+  std::optional<double> ttft_limit_s;    ///< of the objective
+  double objective_share = 0;            ///< of the requests that have to keep it
 };
 
 /// Failures of GPUs, exponential on the wall clock. Each takes down its replica and its machine.
@@ -79,6 +90,7 @@ struct fleet_spec {
   std::int64_t racks = 1, gpus_per_rack = 1;
   fleet_failures failures;
   double duration_s = 86400, tick_s = 10;
+  double store_read = std::numeric_limits<double>::infinity();  ///< bytes a second, of all that load
   bool preempt = false;  ///< a service without room takes replicas of those behind it, down to their `least`
 };
 

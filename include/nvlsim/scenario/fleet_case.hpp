@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nvlsim/fleet/fleet.hpp"
+#include "nvlsim/operation/checkpoint.hpp"
 #include "nvlsim/units/constant.hpp"
 #include "nvlsim/units/units.hpp"
 
@@ -19,11 +20,13 @@ struct fleet_member {
   std::shared_ptr<const scenario> alone;
   constant<seconds> provision, warm_up;
   std::optional<constant<bandwidth>>
-      load_bandwidth;  ///< of a replica's weights; nothing: the NVMe of its machines
+      load_bandwidth;  ///< of a replica's weights; nothing: the NVMe of its machines, or the store
+  bool from_store = false;
 };
 
 struct fleet_case {
-  fleet_spec cluster;  ///< without services
+  fleet_spec cluster;              ///< without services
+  std::optional<save_tier> store;  ///< that replicas may load from
   std::vector<fleet_member> services;
 };
 

@@ -105,6 +105,38 @@ TEST_CASE("A load that jumps loses requests for as long as replicas take to star
   REQUIRE(play_fleet(fleet_of({s}), 1).services[0].availability() == Approx(1));
 }
 
+TEST_CASE("Replicas that start together share the store they load from") {
+  std::vector<double> jump(48, 10);
+  for (std::size_t i = 24; i < 48; ++i) jump[i] = 30;
+  fleet_service s = service(jump);
+  s.load.step_s = 1800;
+  s.scaler = {scaling_policy::scheduled, 1, 18, 1, 60, 1e6};
+  s.from_store = fleet_load{100e9, 2e9, 10, 5};
+  s.start_s = 10 + 50 + 5;
+  fleet_spec f = fleet_of({s});
+  f.tick_s = 1;
+  f.duration_s = 86400;
+  const auto mean_start = [](const service_outcome& o) {
+    return o.starting_gpu_s / 8 / static_cast<double>(o.starts);
+  };
+  // The load rises within half an hour, so that replicas come one after the other: nobody shares.
+  const service_outcome alone = play_fleet(f, 1).services[0];
+  REQUIRE(alone.starts >= 2);
+  REQUIRE(mean_start(alone) == Approx(65).margin(1.5));
+  f.store_read = 1e9;
+  REQUIRE(mean_start(play_fleet(f, 1).services[0]) == Approx(10 + 100 + 5).margin(1.5));
+  // Four replicas that fail all the time load at once.
+  f.services[0].scaler = {scaling_policy::fixed, 4, 4, 1, 60, 300};
+  f.failures = {400, 0, 1, 8};
+  f.duration_s = 20'000;
+  f.store_read = 1e18;
+  const double unlimited = mean_start(play_fleet(f, 1).services[0]);
+  f.store_read = 2e9;
+  const double shared = mean_start(play_fleet(f, 1).services[0]);
+  REQUIRE(shared > 1.2 * unlimited);
+  REQUIRE(shared < 4 * unlimited);
+}
+
 TEST_CASE("Failures come at their rate, lose what is in flight, and take machines for the time of repair") {
   fleet_service s = service({40, 40});
   s.scaler = {scaling_policy::reactive, 1, 18, 0.5, 60, 300};  // 8 replicas
