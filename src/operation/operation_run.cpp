@@ -4,6 +4,7 @@
 #include <queue>
 
 #include "operation/job_phases.hpp"
+#include "operation/rack_notes.hpp"
 #include "operation/strikes.hpp"
 
 namespace nvlsim {
@@ -102,6 +103,7 @@ operation_state begin_job(const operation_setup& setup, machine_state machine) {
 operation_state begin_operation(const operation_setup& setup, std::uint64_t seed) {
   operation_state s = begin_job(setup, whole_machine(setup.cluster, setup.asked));
   begin_failures(s, seed);
+  if (setup.notes_racks) begin_rack_notes(s);
   if (setup.maintenance.every > seconds{})
     order_at(s, setup.maintenance.every.base(), {.kind = operation_event_kind::maintenance});
   order_finish(s);
@@ -142,11 +144,13 @@ void happen(operation_state& s, double now, const operation_event& e) {
       look_for_trays(s);
       break;
   }
+  if (s.setup->notes_racks) note_racks(s, e.component);
 }
 
 operation_outcome end_operation(operation_state& s, double end) {
   account(s, end);
   close_span(s);
+  if (s.setup->notes_racks) close_rack_notes(s, end);
   s.outcome.progress = s.clock.progress;
   s.outcome.saves = s.clock.saves;
   const double until = s.outcome.finished ? *s.outcome.finished : end;

@@ -55,6 +55,7 @@ class trace_writer {
     if (contents_.counters)
       for (const trace_counter& counter : options_.counters) write_counter(counter);
     write_requests();
+    for (std::size_t i = 0; i < options_.tracks.size(); ++i) write_track(i);
     buffer_ += "\n]}\n";
     flush();
     out_.flush();
@@ -191,6 +192,23 @@ class trace_writer {
       if (!std::isfinite(v)) throw internal_error(fmt::format("trace: counter {} is not finite", text));
       event(FMT_COMPILE(R"({{"ph":"C","pid":{},"ts":{},"name":{},"args":{{"value":{:.12g}}}}})"),
             counter.rank_class + 1, us{output::nanoseconds(at)}, text, v);
+    }
+  }
+
+  /// A process with what something did.
+  void write_track(std::size_t i) {
+    const state_track& track = options_.tracks[i];
+    const std::size_t at = plan_.classes.size() + (contents_.requests > 0 ? 1 : 0) + i;
+    std::string text;
+    output::append_json_string(text, track.name);
+    event(FMT_COMPILE(R"({{"ph":"M","pid":{},"name":"process_name","args":{{"name":{}}}}})"), at + 1, text);
+    event(FMT_COMPILE(R"({{"ph":"M","pid":{},"name":"process_sort_index","args":{{"sort_index":{}}}}})"), at + 1,
+          at);
+    for (const state_track::stretch& x : track.stretches) {
+      text = "\"cat\":\"state\",\"name\":";
+      output::append_json_string(text, x.what);
+      const std::int64_t begin = output::nanoseconds(x.begin_s), end = output::nanoseconds(x.end_s);
+      event(slice_format, at + 1, 1, us{begin}, us{end - begin}, text);
     }
   }
 

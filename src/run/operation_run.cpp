@@ -39,7 +39,9 @@ std::vector<operation_outcome> play(const operation_setup& setup, const scenario
   std::vector<operation_outcome> out;
   for (std::int64_t i = 0; i < seeds; ++i) {
     const std::uint64_t seed = s.simulation.seed + static_cast<std::uint64_t>(i);
-    out.push_back(i == 0 && actors ? run_operation_by_actors(setup, seed, s.platform) : run_by_queue(setup, seed));
+    operation_setup first = setup;
+    first.notes_racks = i == 0;
+    out.push_back(i == 0 && actors ? run_operation_by_actors(first, seed, s.platform) : run_by_queue(first, seed));
   }
   return out;
 }
@@ -63,6 +65,24 @@ void add_picture(run_record& out, const operation_study& s, const std::string& j
   out.counters.push_back(std::move(done));
   if (s.runs.front().spans.size() == most_spans)
     out.left_out = fmt::format("stretches of the job's life after the first {}", most_spans);
+}
+
+/// What each rack did with the first seed, and which component broke its trays.
+void add_racks(run_record& out, const operation_study& s) {
+  const rack_log& log = s.runs.front().racks;
+  const cluster_shape& shape = s.setup.cluster;
+  for (std::int64_t r = 0; r < shape.racks; ++r) out.racks.push_back({fmt::format("rack {:02}", r), {}});
+  for (const rack_stretch& x : log.over) {
+    std::string what(rack_use_names[static_cast<std::size_t>(x.use)]);
+    if (x.broken > 0) {
+      const std::string& cause = s.setup.failures.components[static_cast<std::size_t>(x.component)].name;
+      what += fmt::format(", {} of {} trays in repair: {}", x.broken, shape.trays_per_rack, cause);
+    }
+    out.racks[static_cast<std::size_t>(x.rack)].stretches.push_back({x.begin, x.end, std::move(what)});
+  }
+  if (!log.full) return;
+  const std::string missing = fmt::format("states of racks after the first {}", most_rack_stretches);
+  out.left_out += (out.left_out.empty() ? "" : "; ") + missing;
 }
 
 /// The job with its step, which `step` gets.
@@ -97,6 +117,7 @@ void run_job(run_record& out, const scenario& s, const operation_case& c, operat
   add_notes(r, study, *m.training);
   add_operation_sections(r, study, *m.training);
   add_picture(out, study, name);
+  add_racks(out, study);
   out.over_seeds = spread_over_seeds(study);
 }
 

@@ -55,6 +55,16 @@ struct cluster_picture {
   std::int64_t left_out = 0;      ///< shorter ones
 };
 
+/// What something did from when to when, for traces. Stretches follow each other.
+struct state_track {
+  struct stretch {
+    double begin_s = 0, end_s = 0;
+    std::string what;
+  };
+  std::string name;
+  std::vector<stretch> stretches;
+};
+
 /// A result and the data needed for traces and explanations.
 struct run_record {
   result outcome;
@@ -72,6 +82,7 @@ struct run_record {
   std::optional<std::pair<double, double>> counted_arrivals;  ///< when they come
   std::vector<time_curve> power;            ///< of a step at its site, in watts, if the scenario describes one
   std::optional<cluster_picture> stays;     ///< of an operation's jobs
+  std::vector<state_track> racks;           ///< of an operation of one job: its racks, with the first seed
   std::vector<time_curve> over_seeds;       ///< of an operation: value of a metric, share of seeds below it
   std::vector<std::string> constants_read;  ///< sorted pointers; filled for explained runs
 };

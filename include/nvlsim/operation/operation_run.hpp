@@ -21,6 +21,7 @@
 #include "nvlsim/operation/estimates.hpp"
 #include "nvlsim/operation/failures.hpp"
 #include "nvlsim/operation/machine.hpp"
+#include "nvlsim/operation/rack_states.hpp"
 #include "nvlsim/operation/recovery.hpp"
 
 namespace nvlsim {
@@ -38,6 +39,7 @@ struct operation_setup {
   double spread = 0;          ///< standard deviation of the time of a shard in a replica, over the step with one
   seconds duration;
   std::optional<seconds> work;  ///< at full speed, after which the job is done
+  bool notes_racks = false;     ///< of a job alone: what each rack did is kept
 };
 
 /// What a GPU's time goes to.
@@ -119,6 +121,7 @@ struct operation_outcome {
   double least_trays_up = 0;
   std::vector<component_toll> tolls;  ///< by component
   std::vector<operation_span> spans;  ///< the first ones, at most `most_spans`
+  rack_log racks;                     ///< if the setup asks for it; `now` is empty
 
   double useful_share() const { return wall > 0 ? progress / wall : 0; }
 };

@@ -222,6 +222,19 @@ TEST_CASE("Trace draws requests with their phases, as many as its limit allows")
   CHECK(limited.find("requests after the first ") != std::string::npos);
 }
 
+TEST_CASE("Trace gives what has states a process of its own, after the classes") {
+  const plan p = two_stages(2);
+  const std::vector<state_track> racks = {{"rack 00", {{0, 1, "job"}, {1, 2.5, "down, \"18\" of 18"}}},
+                                          {"rack 01", {{0, 2.5, "spare"}}}};
+  trace_options options;
+  options.tracks = racks;
+  const std::string text = trace_of(p, evaluate(p), options);
+  CHECK(text.find(R"("pid":3,"name":"process_name","args":{"name":"rack 00"})") != std::string::npos);
+  CHECK(text.find(R"("pid":4,"name":"process_name","args":{"name":"rack 01"})") != std::string::npos);
+  CHECK(text.find(R"("pid":3,"tid":1,"ts":1000000.000,"dur":1500000.000,"cat":"state",)"
+                  R"("name":"down, \"18\" of 18")") != std::string::npos);
+}
+
 TEST_CASE("Trace refuses times that cannot be and a stream that fails") {
   const plan p = two_stages(1);
   const timeline good = evaluate(p);
