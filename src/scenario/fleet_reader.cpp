@@ -123,8 +123,15 @@ void read_failures(config::reader& r, const platform& p, fleet_failures& out) {
   f->done();
 }
 
-fleet_member read_service(config::reader& r, const config::document& doc, const platform& p, bool has_store,
+/// What a service may use.
+struct fleet_hardware {
+  const platform& machines;
+  bool has_store = false;  ///< that all replicas may load their weights from
+};
+
+fleet_member read_service(config::reader& r, const config::document& doc, const fleet_hardware& on,
                           const scenario_reader& read_alone, diagnostics& problems) {
+  const platform& p = on.machines;
   fleet_member m;
   fleet_service& s = m.about;
   s.name = read_name(r, "name");
@@ -144,7 +151,7 @@ fleet_member read_service(config::reader& r, const config::document& doc, const 
   }
   s.load = read_load(r.child("arrivals"), doc, problems);
   s.scaler = read_scaler(r.child("autoscale"), p.gpus() / std::max<std::int64_t>(1, s.gpus));
-  read_start(r.child("start"), p, has_store, m);
+  read_start(r.child("start"), p, on.has_store, m);
   if (const auto x = r.find_quantity<seconds>("patience", config::positive)) s.patience_s = x->base();
   r.done();
   return m;
@@ -165,7 +172,7 @@ std::shared_ptr<fleet_case> read_fleet(config::reader& workload, const config::d
   read_failures(*r, p, f.failures);
   out->store = read_store(*r);
   for (config::reader& one : r->elements("services")) {
-    fleet_member m = read_service(one, doc, p, out->store.has_value(), read_alone, problems);
+    fleet_member m = read_service(one, doc, {p, out->store.has_value()}, read_alone, problems);
     for (const fleet_member& other : out->services)
       if (other.about.name == m.about.name)
         one.fail("name", fmt::format("two services are named \"{}\"", m.about.name));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "nvlsim/operation/operation.hpp"
 #include "scenario/fleet_reader.hpp"
@@ -56,7 +57,8 @@ operation_case read_operation(config::reader& r, const config::document& doc, co
   config::reader w = r.child("workload");
   w.ignore("kind");
   operation_workload o;
-  if (const auto d = w.find_quantity<seconds>("duration", config::positive)) o.duration = *d;
+  constexpr config::range<double> at_most_a_century{std::numeric_limits<double>::min(), 100 * 365.25 * 86400};
+  if (const auto d = w.find_quantity<seconds>("duration", at_most_a_century)) o.duration = *d;
   else if (!w.has("duration")) w.fail("duration", "is missing; give how long the cluster runs, such as \"90 d\"");
   o.seeds = w.integer_or("seeds", 1, {1, 100'000});
   if (r.has("jobs")) o.training = read_training_operation(w);

@@ -275,6 +275,12 @@ class Sizes(Case):
             self.assertEqual(done.returncode, 3, done.stderr)
             self.assertIn("the limit is 5e+05", done.stdout + done.stderr)
 
+    def test_a_cluster_runs_for_a_century_at_most(self):
+        for kind in "llama3.1-405b-gb300-4608-90-days", "gb300-8-racks-queue", "two-services-gb300-fleet":
+            done = run("run", SOURCE / "scenarios/operation" / f"{kind}.json", "--set", "/workload/duration=1048576 d", cwd=self.folder)
+            self.assertEqual(done.returncode, 2, (kind, done.stderr))
+            self.assertIn("/workload/duration: ", done.stderr, kind)
+
 
 class Zeros(Case):
     def test_rates_of_zero_divide_nothing(self):
