@@ -162,7 +162,9 @@ std::string digest_of_inputs(const scenario_source& from, const scenario& s) {
   if (const request_trace* replay = replayed(s)) all.set("trace", replay->digest);
   if (serving && serving->drafts.draft) all.set("draft", content_of(*serving->drafts.draft));
   if (const auto* p = std::get_if<post_training_case>(&s.workload)) all.set("framework", p->loop->framework);
-  for (const scenario* part : parts_of(s)) all.set(part->name, *part->inputs.find("digest"));
+  value parts{value::array{}};
+  for (const scenario* part : parts_of(s)) parts.items()->push_back(*part->inputs.find("digest"));
+  if (!parts.items()->empty()) all.set("parts", std::move(parts));  // not by name: a job may be named "platform"
   return config::digest(all);
 }
 

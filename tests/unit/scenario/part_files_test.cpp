@@ -75,6 +75,18 @@ TEST_CASE("An override of a part's stack is checked like one of the scenario's")
   CHECK_FALSE(problems_with(file, {{"/workload/rollout/workload/stack/x", "2"}}).empty());
 }
 
+TEST_CASE("A digest covers what surrounds the parts, whatever these are named") {
+  for (const char* name : {"scenario", "platform", "parts", "a"}) {
+    const auto digest_at = [&](const char* start) {
+      return *load_part("jobs/two-llama3.1-405b-b300.json", {{"/jobs/0/name", name}, {"/jobs/0/start", start}})
+                  .inputs.find("digest");
+    };
+    INFO(name);
+    CHECK(digest_at("1 s") == digest_at("1 s"));
+    CHECK(digest_at("1 s") != digest_at("2 s"));
+  }
+}
+
 TEST_CASE("Jobs without a stack of their own share the scenario's") {
   const std::string file = "jobs/two-llama3.1-405b-b300.json", pointer = "/stack/training/time_factor";
   const scenario s = load_part(file, {{pointer, "1.5"}});
