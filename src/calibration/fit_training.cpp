@@ -317,8 +317,8 @@ fit_report::left_out left_out_entry(std::string group, const std::vector<double>
   return {std::move(group), e.rows, e.mean, e.worst, e.bias};
 }
 
-/// Errors of each group that was left out, then of all by family of models, and of the reference releases among
-/// them; the worst rows are said.
+/// Adds the errors of each group that was left out, then of each family of models: over all releases, and over the
+/// reference releases. Says the worst rows.
 void add_left_out(fit_report& out, const groups_of_rows& groups, const errors_by_group& logs,
                   const fit_progress& say) {
   std::map<std::string, std::vector<double>> families;

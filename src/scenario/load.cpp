@@ -144,10 +144,8 @@ struct reading {
 };
 
 /// Overrides of files that are not read have no effect.
-void refuse_idle(const char* file, const std::vector<override_at>& sets, diagnostics& problems) {
-  for (const override_at& o : sets)
-    problems.add(o.by.where, o.written_at.empty() ? o.pointer : o.written_at,
-                 fmt::format("the scenario has no {}; this override has no effect", file));
+void refuse_idle(const std::vector<override_at>& sets, const std::string& why, diagnostics& problems) {
+  for (const override_at& o : sets) problems.add(o.by.where, o.written_at.empty() ? o.pointer : o.written_at, why);
 }
 
 /// Platform, stack and model into `in`, whose text the reader reads.
@@ -158,9 +156,12 @@ void read_named(config::reader& r, scenario_source& in, const reading& from, dia
   if (needed.hardware || r.has("platform")) in.hardware = read_hardware(r, doc, sets.platform, data, problems);
   const std::vector<override_at> of_stack = at_place(sets.stack, places.stack),
                                  of_model = at_place(sets.model, places.model);
-  if (!needed.hardware && !r.has("platform")) refuse_idle("platform", sets.platform, problems);
-  if (!needed.software && !r.has("stack")) refuse_idle("stack", of_stack, problems);
-  if (!needed.net) refuse_idle("model", of_model, problems);
+  const auto idle = [&](const char* what, const std::vector<override_at>& of) {
+    refuse_idle(of, fmt::format("the scenario has no {}; this override has no effect", what), problems);
+  };
+  if (!needed.hardware && !r.has("platform")) idle("platform", sets.platform);
+  if (!needed.software && !r.has("stack")) idle("stack", of_stack);
+  if (!needed.net) idle("model", of_model);
   if (const std::string name = needed.software || r.has("stack") ? read_name(r, "stack") : std::string();
       !name.empty())
     in.software = share_stack(
@@ -357,10 +358,10 @@ void read_parts_files(config::reader& r, const reading& of, const config::docume
     r.ignore(file);
     if (r.has(file) || sets.empty()) continue;
     const std::vector<std::string> names = names_in_parts(doc.root, file);
-    for (const override_at& o : sets)
-      problems.add(o.by.where, o.written_at,
-                   fmt::format("the scenario has no {} of its own{}{}", file,
-                               names.empty() ? "" : "; its parts have ", fmt::join(names, ", ")));
+    refuse_idle(sets,
+                fmt::format("the scenario has no {} of its own{}{}", file,
+                            names.empty() ? "" : "; its parts have ", fmt::join(names, ", ")),
+                problems);
   }
 }
 
