@@ -66,7 +66,7 @@ operation_case read_operation(config::reader& r, const config::document& doc, co
     for (const char* key : {"profile", "failures", "checkpoint", "recovery", "maintenance", "step_spread"})
       w.belongs(key, "a scenario with \"jobs\"");
   if (std::optional<config::reader> q = w.find_child("queue"))
-    o.queue = read_queue(*q, {doc, p, r.has("jobs")}, problems);
+    o.queue = read_queue(*q, {doc, p, r.has("jobs"), o.duration.base() * static_cast<double>(o.seeds)}, problems);
   operation_case out;
   const std::shared_ptr<fleet_case> fleet = read_fleet(w, doc, p, read_alone, problems);
   if (fleet) fleet->cluster.duration_s = o.duration.base();

@@ -182,7 +182,10 @@ placement_policy read_rules_of_placement(reader& queue, const platform& hardware
   return p;
 }
 
-failure_rates read_rates(reader& queue) {
+/// A failure costs a look at the whole queue: more than these take minutes to play.
+constexpr double most_failures = 1e6;
+
+failure_rates read_rates(reader& queue, const queue_place& of) {
   failure_rates f;
   std::optional<reader> r = queue.find_child("failures");
   if (!r) return f;
@@ -194,6 +197,16 @@ failure_rates read_rates(reader& queue) {
   pair("node_mtbf", "node_repair", f.node_mtbf, f.node_repair);
   pair("rack_mtbf", "rack_repair", f.rack_mtbf, f.rack_repair);
   if (!r->has("node_mtbf") && !r->has("rack_mtbf")) r->fail("", "has no effect; give node_mtbf or rack_mtbf");
+  const auto racks = static_cast<double>(of.hardware.racks), vms = static_cast<double>(of.hardware.rack.vms);
+  const auto refuse_many = [&](const char* member, seconds mtbf, double things) {
+    if (!(mtbf > seconds{})) return;
+    if (const double all = of.played_s / mtbf.base() * things; all > most_failures)
+      r->fail(member, fmt::format("{:.2g} failures are too many to play, a million over all seeds at most; give a "
+                                  "longer time between failures, fewer seeds or a shorter duration",
+                                  all));
+  };
+  refuse_many("node_mtbf", f.node_mtbf, racks * vms);
+  refuse_many("rack_mtbf", f.rack_mtbf, racks);
   r->done();
   return f;
 }
@@ -211,7 +224,7 @@ cluster_queue read_queue(config::reader& r, const queue_place& of, diagnostics& 
   }
   q.policy = read_policy(r);
   q.placement = read_rules_of_placement(r, p);
-  q.failures = read_rates(r);
+  q.failures = read_rates(r, of);
   if (r.has("maintenance"))
     for (reader& w : r.elements("maintenance")) {
       maintenance_window one;

@@ -281,6 +281,14 @@ class Sizes(Case):
             self.assertEqual(done.returncode, 2, (kind, done.stderr))
             self.assertIn("/workload/duration: ", done.stderr, kind)
 
+    def test_failures_of_a_queue_can_be_played(self):
+        for part in "node", "rack":
+            done = run("run", SOURCE / "scenarios/operation/gb300-8-racks-queue.json", "--set",
+                       f'/workload/queue/failures={{"{part}_mtbf": "500000 ns", "{part}_repair": "3 h"}}', cwd=self.folder)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(f"/workload/queue/failures/{part}_mtbf: ", done.stderr)
+            self.assertIn("too many to play", done.stderr)
+
 
 class Zeros(Case):
     def test_rates_of_zero_divide_nothing(self):
