@@ -56,7 +56,7 @@ void list_numbers(const value& v, const std::string& pointer,
   if (v.string() && !scaled_text(*v.string(), 2).empty()) out.emplace_back(pointer, *v.string());
 }
 
-struct measured_metric {
+struct watched_metric {
   double amount = 0;
   bool smaller = true;
 };
