@@ -70,7 +70,7 @@ struct hardware_health {
   double nic = 1;     ///< of a GPU's NIC
   friend auto operator<=>(const hardware_health&, const hardware_health&) = default;
 };
-/// The health that counts for somebody who waits for both.
+/// The lower of two healths, member by member, for work that waits for both.
 hardware_health worse(const hardware_health& a, const hardware_health& b);
 
 /// Degraded GPUs or racks, by their numbers on the platform.

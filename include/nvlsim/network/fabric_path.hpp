@@ -32,8 +32,8 @@ std::int64_t leaf_of(const platform& p, std::int64_t gpu);
 /// GPUs whose NICs fill a leaf.
 double gpus_per_leaf(const platform& p);
 
-/// The most connections in one of `bins`, over the mean, when a hash distributes `mean` connections per bin. A
-/// mean below one is of bins that mostly hold nothing.
+/// The most connections in one of `bins`, over the mean, when a hash distributes `mean` connections per bin. If
+/// the mean is below one, many bins are empty.
 double fullest_bin(double bins, double mean);
 
 }  // namespace nvlsim::network

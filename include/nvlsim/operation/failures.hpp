@@ -100,7 +100,7 @@ double failures_per_day(const component& c, const cluster_shape& s, std::int64_t
 double stops_per_1000_gpu_days(const std::vector<component>& components, const cluster_shape& s);
 /// The model with the mean times between failures that `stops_per_1000_gpu_days` asks for.
 failure_model scaled(failure_model m, const cluster_shape& s);
-/// How often parts fail at time `t` over how often old parts do.
+/// Failure rate at time `t`, relative to the rate of old parts.
 double early_rate(const failure_model& m, seconds t);
 
 /// The trays of the part that tray `tray` belongs to: the first, and their number.

@@ -12,8 +12,8 @@
 
 namespace nvlsim {
 
-/// What befalls jobs that train, and what they do about it. What depends on the job (the size of its state, its
-/// speed with degraded parts) is filled in when it is priced.
+/// Failure, save, recovery and maintenance settings of training jobs. Pricing a job fills in what depends on it:
+/// the size of its state, and its speed with degraded parts.
 struct training_operation {
   std::int64_t racks_per_row = 1;
   failure_model failures;

@@ -30,8 +30,8 @@ enum class shards_computed {
 };
 inline const std::array<std::string, 2> shards_computed_names = {"held", "needed"};
 
-/// Of a redundant job: each of as many shards of the batch as there are replicas is held by several, neighbours in
-/// a ring.
+/// A redundant job splits the batch into one shard per replica. `copies` neighbouring replicas of a ring hold each
+/// shard.
 struct shard_copies {
   std::int64_t copies = 2;  ///< replicas that hold a shard; at least 1
   shards_computed computed = shards_computed::held;
@@ -39,7 +39,7 @@ struct shard_copies {
   bool operator==(const shard_copies&) const = default;
 };
 
-/// What a failure does that hits a job which is not yet back from an earlier one.
+/// What happens when a failure hits a job that is still recovering.
 enum class second_failure {
   restart,  ///< the recovery begins anew: what Daly's exact form assumes
   queue     ///< recoveries follow each other, so that every failure costs its full stall

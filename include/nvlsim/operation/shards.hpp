@@ -1,4 +1,4 @@
-// Replicas that hold shards of a batch in common, so that the loss of some loses none.
+// Which shards of a batch survive when replicas that share them are lost.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace nvlsim {
 
-/// How many shards each replica that is left has to compute, at least, so that all are. There is a shard for each
-/// replica, in a ring: shard i is held by replicas i to i + copies - 1. `out`: by replica, whether it is gone.
-/// Nothing if a shard has lost all that held it. Linear in the replicas.
+/// Minimum number of shards each surviving replica must compute so that every shard is computed. There is one
+/// shard per replica, in a ring: replicas i to i + copies - 1 hold shard i. `out`: by replica, whether it is lost.
+/// Empty if all holders of a shard are lost. Takes linear time in the replicas.
 std::optional<std::int64_t> fewest_shards(const std::vector<bool>& out, std::int64_t copies);
 
-/// Whether every shard is held by a replica that is left.
+/// Whether a surviving replica holds every shard.
 bool shards_are_held(const std::vector<bool>& out, std::int64_t copies);
 
 }  // namespace nvlsim

@@ -27,8 +27,8 @@ struct child_process {
 child_process start_child(const std::function<std::string()>& speak);
 /// Waits until the child exits. Returns its waitpid status.
 int end_of(const child_process& c);
-/// Whether the system or somebody else ended a child with this waitpid status: out of memory, CPU time or file
-/// size.
+/// Whether the system or a user ended a child with this waitpid status. The system does when memory, CPU time or
+/// file size run out.
 bool was_ended(int state);
 /// Says why a child with this waitpid status sent nothing: "killed by signal 9 (Killed)".
 std::string silence_reason(int state);

@@ -1,4 +1,4 @@
-// What befalls the nodes of a queue's cluster, and jobs that do more on their nodes than run: passed in.
+// Interface for node failures and for jobs that control their own nodes.
 #pragma once
 
 #include <vector>
@@ -29,7 +29,7 @@ class cluster_world {
   virtual ~cluster_world() = default;
   /// When something is to happen next, s; infinity: nothing.
   virtual double next() const = 0;
-  /// That happens.
+  /// Executes the event due at `next()`.
   virtual void happen(queue_control& q) = 0;
   /// Whether the world decides how long a job stays. The queue plays the others.
   virtual bool steers(int job) const = 0;

@@ -44,12 +44,11 @@ const std::vector<std::string>& job_profiles();
 /// Null if there is no such profile.
 const job_generator* find_job_profile(std::string_view name);
 
-/// What keeps the generator from meeting its statistics: "a median run of ... is more than the mean"; "" if
-/// nothing.
+/// Why these statistics cannot be met, such as "a median run of ... is more than the mean"; empty if they can.
 std::string why_no_jobs(const job_generator& g);
 
-/// The jobs. Counts, means, medians and shares are those of `g` whatever the seed; order, users, limits and times
-/// of arrival are drawn. Requires that nothing keeps it.
+/// Generates the jobs. Counts, means, medians and shares are those of `g` for every seed; the seed decides order,
+/// users, limits and arrival times. Requires an empty `why_no_jobs`.
 job_list generate_jobs(const job_generator& g, std::uint64_t seed);
 
 }  // namespace nvlsim

@@ -1,12 +1,12 @@
-// Fair shares of one thing that several use at once.
+// Fair shares of one resource with several users.
 #pragma once
 
 #include <vector>
 
 namespace nvlsim {
 
-/// What each of those that can use `most` gets of `together` by max-min: who can use least is served first, and
-/// what he leaves goes to the others. In the order of `most`.
+/// Max-min fair shares of `together` for demands `most`, in the same order. The smallest demand is served first,
+/// and the others share what it leaves.
 std::vector<double> max_min_shares(const std::vector<double>& most, double together);
 
 }  // namespace nvlsim
