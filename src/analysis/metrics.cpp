@@ -251,8 +251,8 @@ constexpr measured_metric<training_metrics> training_rows[] = {
     {{.name = "bill_per_step_usd",
       .unit = metric_unit::usd,
       .direction = better::smaller,
-      .meaning = "What useful work costs of a step, as the facility's money says: rent or ownership, power of "
-                 "owners, goodput, evictions.",
+      .meaning = "Cost of a step under the facility's price model, divided by the useful share of time: rent or "
+                 "ownership, power of owners, goodput, evictions.",
       .null_when = "the facility states no money",
       .needs = metric_needs::facility},
      [](const training_metrics& t) -> metric_value {

@@ -71,7 +71,7 @@ std::string added_text(const post_training_plan& p) {
     if (a.loop) rows.push_back(row_of(a.where, *a.loop, p.best->step_time_s));
     else refused += lines_of(fmt::format("{}: {}", a.where, a.why), 2);
   }
-  std::string out = fmt::format("where {} more GPUs bring what\n", p.more);
+  std::string out = fmt::format("effect of {} more GPUs\n", p.more);
   return out + (rows.size() > 1 ? output::grid(rows, 2) : std::string()) + refused;
 }
 

@@ -80,8 +80,8 @@ gpu_counts counts_of(const texts& given, bool serving, diagnostics& problems) {
   out.gpus = count_of(given, "--gpus", out.group * std::max<std::int64_t>(1, stated), problems);
   if (out.gpus % out.group != 0)
     problems.add("--gpus", "",
-                 fmt::format("{} GPUs are no multiple of the {} of {}", out.gpus, out.group,
-                             serving ? "a replica (tp x pp x attention-dp)" : "tp x pp x cp"));
+                 fmt::format("{} is not divisible by {} = {}", out.gpus,
+                             serving ? "tp x pp x attention-dp" : "tp x pp x cp", out.group));
   else if (stated > 0 && stated * out.group != out.gpus)
     problems.add(copies, "", fmt::format("{} x {} GPUs are not the {} of --gpus", stated, out.group, out.gpus));
   return out;
@@ -201,7 +201,7 @@ value draft_run(const std::vector<std::pair<std::string, std::string>>& options,
   const std::vector<std::string> of_training = only_of(given, false), of_serving = only_of(given, true);
   if (!of_training.empty() && !of_serving.empty())
     problems.add(of_serving.front(), "",
-                 fmt::format("is of a server, but {} of a training step", of_training.front()));
+                 fmt::format("is a serving option, {} a training option; use one kind", of_training.front()));
   if (!problems.empty()) return {};
   return of_serving.empty() ? draft_step(given, data, assumed, problems)
                             : draft_server(given, data, assumed, problems);

@@ -65,9 +65,8 @@ bool was_ended(int state) {
 std::string silence_reason(int state) {
   if (!WIFSIGNALED(state)) return "the simulation ended without a result";
   if (was_ended(state))
-    return fmt::format(
-        "ended from outside by signal {} ({}): a limit of memory, CPU time or file size, or somebody",
-        WTERMSIG(state), ::strsignal(WTERMSIG(state)));
+    return fmt::format("ended by signal {} ({}), probably by a memory, CPU or file-size limit or by a user",
+                       WTERMSIG(state), ::strsignal(WTERMSIG(state)));
   return fmt::format("killed by signal {} ({})", WTERMSIG(state), ::strsignal(WTERMSIG(state)));
 }
 

@@ -94,7 +94,8 @@ void add_other_band_reasons(explanation& e, const scenario& s) {
   const bool operation = std::holds_alternative<operation_case>(s.workload);
   const bool loop = std::holds_alternative<post_training_case>(s.workload);
   if (!e.band) {
-    e.band_reasons.emplace_back(operation ? "no band: bands need ten seeds, and are of what failures decide"
+    e.band_reasons.emplace_back(operation ? "no band: bands need at least ten seeds and exist only for metrics "
+                                            "that depend on failures"
                                 : loop    ? "no band: errors on this metric were not measured"
                                           : "no band: no similar collective was measured");
     return;

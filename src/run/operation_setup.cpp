@@ -124,7 +124,7 @@ std::vector<std::string> setup_problems(const operation_setup& s, std::int64_t s
                     all, a_day));
   if (s.recovery.min_replicas > s.replicas)
     out.push_back(
-        fmt::format("the job has {} replicas, of which {} have to be there", s.replicas, s.recovery.min_replicas));
+        fmt::format("min_replicas {} exceeds the job's {} replicas", s.recovery.min_replicas, s.replicas));
   if (s.recovery.mode == recovery_mode::redundant && s.recovery.shards.copies > s.replicas)
     out.push_back(fmt::format("a shard has {} copies, more than the job has replicas: {}",
                               s.recovery.shards.copies, s.replicas));

@@ -107,7 +107,7 @@ void read_start(config::reader r, const platform& p, bool has_store, fleet_membe
   m.load_bandwidth = r.find_quantity<bandwidth>("load_bandwidth", config::positive);
   m.from_store = r.one_of_or("from", weight_places, 0) == 1;
   if (m.from_store && !has_store) r.fail("from", "there is no store; give /workload/fleet/store");
-  if (r.has("from") && m.load_bandwidth) r.fail("from", "load_bandwidth says already how fast weights come");
+  if (r.has("from") && m.load_bandwidth) r.fail("from", "cannot be combined with load_bandwidth");
   if (!m.load_bandwidth && !m.from_store && !(p.vm.nvme_read.peek() > bandwidth{}))
     r.fail("load_bandwidth", "is missing, and the platform's machines have no NVMe to load weights from");
   r.done();
@@ -137,13 +137,13 @@ fleet_member read_service(config::reader& r, const config::document& doc, const 
   s.name = read_name(r, "name");
   m.alone = read_nested(r, doc, {s.name, {}}, read_alone, problems);
   const auto* w = m.alone ? std::get_if<inference_workload>(&m.alone->workload) : nullptr;
-  if (m.alone && !w) r.fail("workload", "a service of a fleet is an inference");
+  if (m.alone && !w) r.fail("workload", "a fleet service needs kind inference");
   if (w && w->load != load_kind::open_loop)
-    r.fail("workload", "the load of a replica is an open loop; its rate is set by the fleet");
+    r.fail("workload", "a fleet replica needs an open-loop load; the fleet sets its rate");
   constexpr std::int64_t most = 100'000;  // one run for each of many rates
   if (w && w->requests > most)
-    r.fail("workload", fmt::format("a replica is tried at many rates with load/requests each: {} are more than {}",
-                                   w->requests, most));
+    r.fail("workload",
+           fmt::format("load/requests is {}; the maximum for a fleet replica is {}", w->requests, most));
   if (w) {
     s.gpus = w->gpus();
     s.ttft_limit_s = w->objective.ttft_s;

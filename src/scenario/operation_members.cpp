@@ -61,9 +61,9 @@ component read_component(reader& r, const std::string& name) {
   c.tolerated = r.integer_or("tolerated", 0, {0, 1'000'000});
   c.effect = read_one_of(r, "effect", failure_effect_names, failure_effect::stops);
   if (c.tolerated.peek() > 0 && c.effect != failure_effect::stops)
-    r.fail("tolerated", "belongs to effect stops: more than that many stop what uses the part");
+    r.fail("tolerated", "applies to effect \"stops\" only");
   if (c.tolerated.peek() >= c.each.peek() && c.tolerated.peek() > 0)
-    r.fail("tolerated", fmt::format("there are {} of them, all of which may fail; give less", c.each.peek()));
+    r.fail("tolerated", fmt::format("must be less than \"each\", {}", c.each.peek()));
   read_slowdown(r, c);
   if (const auto t = r.find_quantity<seconds>("repair")) c.repair = *t;
   else if (c.takes_down != cluster_part::process) r.fail("repair", "is missing");

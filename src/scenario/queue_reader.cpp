@@ -71,9 +71,8 @@ job_generator read_generator(reader& r) {
   if (r.has("outcomes") && !r.has("outcome_gpu_time")) g.outcome_time = g.outcomes;
   for (std::size_t o = 0; o < g.outcomes.size(); ++o)
     if ((g.outcomes[o] > 0) != (g.outcome_time[o] > 0))
-      r.fail(
-          "outcome_gpu_time",
-          fmt::format("{} jobs have a share of the jobs or of the GPU time, and not of both", outcome_names[o]));
+      r.fail("outcome_gpu_time",
+             fmt::format("\"{}\" needs a share of jobs and a share of GPU time", outcome_names[o]));
   g.daily_swing = r.number_or("daily_swing", g.daily_swing, config::fraction);
   g.users = r.integer_or("users", g.users, {1, 1'000'000});
   g.limit_over_run = r.number_or("limit_over_run", g.limit_over_run, {0, 1'000});

@@ -134,7 +134,7 @@ class Sweep(Case):
                 time.sleep(0.005)
             subprocess.run(["kill", "-KILL", found[0]], check=True)
         self.assertEqual(program.returncode, 0)
-        self.assertIn("ended from outside by signal 9", self.records()[0]["reasons"][0])
+        self.assertIn("ended by signal 9", self.records()[0]["reasons"][0])
         self.assertEqual(self.sweep("run")["run"], 0)
         self.assertEqual(self.sweep("run", "--retry-errors", "--timeout", "0.05"),
                          {"points": 1, "before": 0, "run": 1, "failed": 1, "reasons": {"error: took longer than 0.05 s": 1}})
