@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The layering check must catch what it is for: run on small trees made here."""
+import json
 import subprocess
 import sys
 import tempfile
@@ -7,6 +8,7 @@ import unittest
 from pathlib import Path
 
 CHECK = Path(__file__).with_name("check_layering.py")
+LARGE = "tests/layering/large.json"
 
 CLEAN = {
     "include/nvlsim/units/units.hpp": "#include <vector>\n",
@@ -126,7 +128,20 @@ class Includes(unittest.TestCase):
         many = {f"src/config/a{i}.cpp": "" for i in range(41)}
         self.assertIn("src/config: 43 files", check({**CLEAN, **many})[1])
         self.assert_violation("src/config/long.cpp", "\n" * 6001,
-                              "src/config: 3 files and 6004 lines: take it apart, or state a reason in LARGE")
+                              "src/config: 3 files and 6004 lines, more than 40 or 6000: take it apart, or state a "
+                              f"reason and a ceiling in {LARGE}")
+
+    def test_exceptions_for_large_modules(self):
+        def sized(lines, **exceptions):
+            return check({**CLEAN, "src/config/long.cpp": "\n" * (lines - 3), LARGE: json.dumps(exceptions)})[1]
+        ceiling = {"files": 40, "lines": 6100, "reason": "a list"}
+        self.assertEqual(sized(6100, config=ceiling), "layering: ok\n")
+        self.assertEqual(sized(6101, config=ceiling),
+                         "src/config: 3 files and 6101 lines, more than 40 or 6100: take it apart, or state a reason "
+                         f"and a ceiling in {LARGE}\n")
+        self.assertEqual(sized(6000, config=ceiling),
+                         f"{LARGE}: config has 3 files and 6000 lines and needs no exception: remove it\n")
+        self.assertEqual(sized(6100, config=ceiling, old=ceiling), f"{LARGE}: there is no module old\n")
 
     def test_wrong_usage(self):
         done = subprocess.run([sys.executable, str(CHECK)], capture_output=True, text=True, check=False)
