@@ -2,7 +2,7 @@
 """Figures of the shipped racks. Usage: catalogue_test.py NVLSIM SOURCE_DIR"""
 import json
 
-from program import Case, main, run
+from program import SOURCE, Case, main, run
 
 
 def shown(kind, name, *options):
@@ -47,6 +47,16 @@ class Catalogue(Case):
             self.assertGreater(len(names), 2)
             checked = run(kind, "check", *names)
             self.assertEqual((checked.returncode, checked.stdout, checked.stderr), (0, "", ""), kind)
+
+    def test_the_pages_count_and_name_what_ships(self):
+        platforms = json.loads(run("platform", "list", "--format", "json").stdout)
+        self.assertIn(f"`nvlsim platform list` lists {len(platforms)} platforms", (SOURCE / "README.md").read_text())
+        stacks = sorted((SOURCE / "platforms" / "stacks").rglob("*.json"))
+        self.assertIn(f"({len(stacks)} files instead of 41", (SOURCE / "CHANGELOG.md").read_text())
+        tree = (SOURCE / "docs" / "stack-format.md").read_text().split("```")[1].split()
+        for file in stacks:
+            with self.subTest(stack=file.stem):
+                self.assertTrue({file.name, file.stem} & set(tree))
 
 
 if __name__ == "__main__":
