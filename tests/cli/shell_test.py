@@ -71,6 +71,10 @@ class Completion(Case):
         table = json.loads(run("metrics", "--format", "json").stdout)
         self.assertEqual({m.split(".")[0] for m in answers("explain", "x", "")}, {m["name"] for m in table})
         self.assertEqual(answers("search", "x", "--objective", "itl_s.p"), ["itl_s.p50", "itl_s.p90", "itl_s.p95", "itl_s.p99"])
+        self.assertEqual(answers("compare", "--fail-if", "step_t"), ["step_time_s"])
+        self.assertEqual(answers("search", "x", "--constraint", "mf"), ["mfu"])
+        self.assertEqual(answers("search", "x", "--constraint=mf"), ["--constraint=mfu"])
+        self.assertEqual(answers("search", "x", "--constraint", "mfu>0.3"), [])
         about = run("__complete", "explain", "x", "mf").stdout.splitlines()[0].split("\t")[1]
         self.assertEqual(about, next(m["meaning"] for m in table if m["name"] == "mfu"))
 
