@@ -153,16 +153,12 @@ class training_layouts final : public search_space {
       metrics.emplace_back(m.name);
       if (m.needs_timeline) dear.emplace_back(m.name);
     }
-    if (w.degraded.empty() && !w.offload.any()) {
-      by_time = {"step_time_s",
-                 "tokens_per_s",
-                 "tokens_per_s_per_gpu",
-                 "model_tflops_per_gpu",
-                 "model_tflops_per_gpu_full_attention",
-                 "mfu",
-                 "time_to_train_s"};
-      if (!s.facility) by_time.emplace_back("cost_per_step_usd");
-    }
+    if (w.degraded.empty() && !w.offload.any())
+      for (const metric& m : metrics_of(metric_kind::training)) {
+        const bool in_proportion = m.band == metric_band::with_time || m.band == metric_band::against_time;
+        // A site's energy costs money, too.
+        if (in_proportion && !(s.facility && m.unit == metric_unit::usd)) by_time.emplace_back(m.name);
+      }
     const job_place at = place_of(s, o.gpus);
     place_ = at.place;
     machine_.racks = at.racks;

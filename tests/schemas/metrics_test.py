@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fails when docs/result-format.md or the schema of results lists other metrics than the program's table.
+"""Fails when docs/result-format.md or the schema of results lists other metrics than the program's table, or when
+code that picks metrics by name names one that the table lacks.
 
 Usage: metrics_test.py NVLSIM SOURCE_DIR [--write]     (--write renews the tables of the page and the schema)
 """
@@ -9,6 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+# Where names of metrics are typed: a list of them, or calls with one.
+PICKED = {
+    "src/search/search_serving.cpp": re.compile(r'\bset\("([\w.]+)"'),
+    "src/sweep/sweep_table.cpp": re.compile(r'"([\w.]+)"(?=[^;{}]*\};)'),
+}
 PAGE, SCHEMA = "docs/result-format.md", "docs/schemas/result.schema.json"
 TABLES = re.compile(r"(<!-- metrics: from `nvlsim metrics --format markdown` -->\n).*?(<!-- end of metrics -->)", re.DOTALL)
 
@@ -46,6 +52,11 @@ def main(nvlsim, root, write):
             stale.append(f"{name}: is not what the table of metrics says; renew it: {Path(__file__).name} NVLSIM SOURCE_DIR --write")
             if write:
                 (root / name).write_text(fresh, encoding="utf-8")
+    known = {row["name"] for row in rows}
+    for name, typed in PICKED.items():
+        picked = typed.findall((root / name).read_text(encoding="utf-8"))
+        wrong = [n for n in picked if n.split(".")[0] not in known]
+        stale += [f"{name}: no metric is called {n}" for n in wrong] if picked else [f"{name}: picks no metrics"]
     print("\n".join(stale), file=sys.stderr)
     return bool(stale) and not write
 

@@ -97,6 +97,17 @@ TEST_CASE("Bounds hold for objectives where more is better, and under constraint
   as_exhaustion(j, 0.7);
 }
 
+TEST_CASE("Bounds hold for every metric that the table says is in proportion to the step time") {
+  bounded_job j = dense_job;
+  j.sets.push_back({"/platform/price/per_gpu", "4 USD/h"});
+  j.sets.push_back({"/workload/token_budget", "1e9"});
+  for (const char* objective : {"cost_to_train_usd", "time_to_train_s", "tokens_per_s"}) {
+    INFO(objective);
+    j.objective = objective;
+    as_exhaustion(j, 0.5);
+  }
+}
+
 TEST_CASE("Threads do not change what is evaluated") {
   const search_result one = dense_job.search(dense_job.options(false)),
                       three = dense_job.search(dense_job.options(false, 3));
