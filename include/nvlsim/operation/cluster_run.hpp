@@ -1,8 +1,8 @@
 // Many jobs on one cluster: training, services and batch jobs share trays, failures, spares and the queue.
 //
-// Each training job or service is an `operation_state` whose machine is the cluster as it sees it: trays that
-// others hold are out for it, free ones are its spares. The queue (`schedule_jobs`) gives trays, and takes them
-// for jobs of a higher tier; failures come from one source and befall all.
+// Each training job or service is an `operation_state` with its own view of the cluster: trays that other jobs
+// hold count as broken, and free trays as spares. The queue (`schedule_jobs`) assigns trays, and takes them back
+// for jobs of a higher tier. One source of failures affects all jobs.
 #pragma once
 
 #include <cstdint>
@@ -17,30 +17,30 @@ namespace nvlsim {
 /// A training job or a service.
 struct cluster_member {
   std::string name;
-  std::string queue;     ///< whose rules it has; "": none
-  bool service = false;  ///< serves to the end: its progress is the time of its replicas
-  seconds start;         ///< when it is submitted
-  operation_setup life;  ///< with the failures and the shape of the cluster
+  std::string queue;     ///< the queue whose rules apply; "": none
+  bool service = false;  ///< runs to the end; its progress is the time its replicas serve
+  seconds start;         ///< time of submission
+  operation_setup life;  ///< includes the cluster's failures and shape
 };
 
 struct cluster_setup {
   std::vector<cluster_member> members;
-  job_list batch;       ///< that the queue plays: they leave broken nodes at once
-  queue_setting queue;  ///< without failures of its own; its duration is given
+  job_list batch;       ///< played by the queue; these jobs leave broken nodes at once
+  queue_setting queue;  ///< without its own failures; requires a duration
   cluster_shape shape;
-  failure_model failures;  ///< scaled
+  failure_model failures;  ///< as returned by `scaled`
   maintenance_plan maintenance;
 };
 
 struct cluster_outcome {
-  job_list jobs;                           ///< all, by submission
+  job_list jobs;                           ///< all jobs, by time of submission
   std::vector<std::int32_t> job_of;        ///< by member: its index in `jobs`
-  queue_schedule schedule;                 ///< its `time` has the batch jobs' work, what is down, and what is idle
-  std::vector<operation_outcome> members;  ///< GPU-seconds of each while it held trays
+  queue_schedule schedule;                 ///< its `time` covers work of batch jobs, down time and idle time
+  std::vector<operation_outcome> members;  ///< GPU-seconds of each member while it held trays
   operation_outcome cluster;               ///< failures by component, over all trays
 };
 
-/// Plays the cluster for the queue's duration. Equal inputs give equal outcomes.
+/// Simulates the cluster for the queue's duration. Equal inputs give equal outcomes.
 cluster_outcome run_cluster(const cluster_setup& c, std::uint64_t seed);
 
 }  // namespace nvlsim

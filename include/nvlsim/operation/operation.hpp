@@ -1,4 +1,5 @@
-// A cluster over days to months: failures, recovery and policies. Jobs and the times of their steps are passed in.
+// Settings of a cluster over days to months: failures, recovery and policies. The caller supplies jobs and step
+// times.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +18,23 @@ namespace nvlsim {
 struct training_operation {
   std::int64_t racks_per_row = 1;
   failure_model failures;
-  constant<double> step_spread = 0;        ///< standard deviation of a replica's step time over its mean
+  constant<double> step_spread = 0;        ///< standard deviation of a replica's step time, relative to its mean
   constant<double> bytes_per_parameter;    ///< of the saved state
-  constant<double> weights_per_parameter;  ///< bytes of them that every replica holds whole
+  constant<double> weights_per_parameter;  ///< bytes of weights; every replica holds all weights
   save_policy save;
   recovery_policy recovery;
   maintenance_plan maintenance;
-  std::optional<std::int64_t> replicas;  ///< that recover alone; absent: the data-parallel ones
+  std::optional<std::int64_t> replicas;  ///< units that recover alone; absent: the data-parallel replicas
 
   bool operator==(const training_operation&) const = default;
 };
 
-/// The policies of a cluster, and for how long it runs.
+/// Duration, seeds and policies of a simulated cluster.
 struct operation_workload {
-  seconds duration;                            ///< wall time that is simulated
-  std::int64_t seeds = 1;                      ///< runs with failures of their own
-  std::optional<training_operation> training;  ///< of the jobs
-  std::optional<cluster_queue> queue;          ///< of jobs that are not simulated themselves
+  seconds duration;                            ///< simulated wall time
+  std::int64_t seeds = 1;                      ///< runs, each with its own failures
+  std::optional<training_operation> training;  ///< settings of training jobs
+  std::optional<cluster_queue> queue;          ///< queue of jobs whose steps are not simulated
 };
 
 }  // namespace nvlsim

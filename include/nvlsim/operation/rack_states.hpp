@@ -1,4 +1,4 @@
-// What each rack of a cluster did over the time of a run, for traces.
+// What each rack of a cluster did during a run, for traces.
 #pragma once
 
 #include <array>
@@ -9,27 +9,27 @@
 
 namespace nvlsim {
 
-/// `works`: the job is on it. `lent`: the job is on it and began elsewhere. `spare`: the job is not on it. `down`:
-/// all of its trays are broken.
+/// `works`: the job uses the rack. `lent`: the job uses it but began elsewhere. `spare`: the job does not use it.
+/// `down`: all of its trays are broken.
 enum class rack_use { works, lent, spare, down };
 inline constexpr std::array<std::string_view, 4> rack_use_names = {"job", "lent", "spare", "down"};
 
-/// A stretch of a rack's time in which nothing about it changes.
+/// A time span in which a rack's state does not change.
 struct rack_stretch {
   std::int32_t rack = 0;
   double begin = 0, end = 0;
   rack_use use = rack_use::spare;
   std::int32_t broken = 0;      ///< trays
-  std::int32_t component = -1;  ///< that broke the last of them; -1: none is broken
+  std::int32_t component = -1;  ///< cause of the latest broken tray; -1: none is broken
 };
-/// The most stretches of a run that are kept, the first ones; each rack's last one is kept too.
+/// How many stretches of a run are kept, from the start. Each rack's last one is kept too.
 inline constexpr std::size_t most_rack_stretches = 20'000;
 
-/// The present stretch of each rack, and those that are over.
+/// The current stretch of each rack, and the completed ones.
 struct rack_log {
-  std::vector<rack_stretch> now, over;  ///< `now`: by rack; empty: nothing is noted
+  std::vector<rack_stretch> now, over;  ///< `now`: by rack; empty: nothing is recorded
   std::vector<bool> first;              ///< by rack: the job began there
-  bool full = false;                    ///< stretches are missing
+  bool full = false;                    ///< some stretches were not kept
 };
 
 }  // namespace nvlsim

@@ -7,17 +7,17 @@
 
 namespace nvlsim {
 
-/// A job that saves from time to time.
+/// A job that saves at intervals.
 struct store_writer {
-  bytes state;     ///< of a copy
-  bandwidth most;  ///< that its trays write together
-  seconds cycle;   ///< from the begin of one copy to that of the next, if the store keeps up
+  bytes state;     ///< size of a copy
+  bandwidth most;  ///< total write rate of its trays
+  seconds cycle;   ///< from the start of one copy to the start of the next, if the store keeps up
 };
 
-/// Mean time of each writer's copies on a store that takes `together`, which writers under way share by max-min:
-/// nobody gets more than it can write, and what it leaves goes to the others. A copy begins when its cycle is over
-/// and the one before is complete. Cycles begin at times that do not repeat, and many are played. A lone writer
-/// takes state / min(most, together).
+/// Mean copy time of each writer on a store with write bandwidth `together`. Active writers share it max-min
+/// fairly: none gets more than `most`, and the others share the rest. A copy starts when its cycle is over and the
+/// previous copy is complete. Many cycles are simulated, with start times that do not repeat. A lone writer takes
+/// state / min(most, together).
 std::vector<seconds> copy_times_together(const std::vector<store_writer>& writers, bandwidth together);
 
 }  // namespace nvlsim
