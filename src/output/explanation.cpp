@@ -50,6 +50,34 @@ value constant_value(const input_constant& c) {
 /// The part of a metric name that ends with the unit.
 std::string_view unit_key(std::string_view metric) { return metric.substr(0, metric.find('.')); }
 
+/// Factors that are counted, by the end of their name: the first that matches decides.
+struct counted_factor {
+  std::string_view suffix, unit;
+  double in = 1;  ///< units
+};
+constexpr std::array counted_factors = {
+    counted_factor{"million_output_tokens", "tokens", 1e6},
+    counted_factor{"tokens", "tokens"},
+    counted_factor{"tokens_per_step", "tokens"},
+    counted_factor{"token_budget", "tokens"},
+    counted_factor{"_tflop_per_step", "FLOP", 1e12},
+    counted_factor{"_tflop_per_step_full_attention", "FLOP", 1e12},
+    counted_factor{"_flop_per_step", "FLOP"},
+    counted_factor{"_flop_per_s", "FLOP/s"},
+    counted_factor{"requests", ""},
+    counted_factor{"requests_within_limits", ""},
+    counted_factor{"arrivals_after_first", ""},
+    counted_factor{"steps", ""},
+    counted_factor{"gpus", ""},
+    counted_factor{"price_usd_per_gpu_hour", "USD/h"},
+};
+
+std::string factor_text(const factor& f) {
+  for (const counted_factor& c : counted_factors)
+    if (f.name.ends_with(c.suffix)) return output::counted(f.amount * c.in, c.unit);
+  return output::scaled(unit_key(f.name), f.amount);
+}
+
 constexpr double min_share = 0.004;  // fraction of the whole; smaller parts are summed in one line
 constexpr std::size_t name_columns = 30, amount_columns = 10, share_columns = 9;
 constexpr std::size_t note_columns = table_columns - name_columns - amount_columns - share_columns - 2;
@@ -268,8 +296,7 @@ std::string explanation_table(const explanation& e) {
                                      : fmt::format("{}: {} = {}\n", name, e.metric,
                                                    e.amount ? output::scaled(key, *e.amount) : "nothing");
   for (const factor& f : e.factors)
-    out += fmt::format("  {} {:<28} {}\n", f.power < 0 ? '/' : 'x', f.name,
-                       output::scaled(unit_key(f.name), f.amount));
+    out += fmt::format("  {} {:<28} {}\n", f.power < 0 ? '/' : 'x', f.name, factor_text(f));
   if (e.band)
     out += fmt::format("  90 % band: {} .. {}\n", output::scaled(key, e.band->first),
                        output::scaled(key, e.band->second));

@@ -127,6 +127,15 @@ std::string scaled(std::string_view key, const value& v) {
   return v.is_null() ? "-" : fmt::format("({})", v.type_name());
 }
 
+std::string counted(double v, std::string_view unit) {
+  constexpr std::array<std::string_view, 7> prefixes = {"M", "G", "T", "P", "E", "Z", "Y"};
+  if (!(std::abs(v) >= 1e7)) return unit.empty() ? grouped(v) : fmt::format("{} {}", grouped(v), unit);
+  double scale = 1e6;
+  std::size_t i = 0;
+  for (; i + 1 < prefixes.size() && std::abs(v) >= 999.95 * scale; ++i) scale *= 1000;
+  return fmt::format("{:.4g} {}{}", v / scale, prefixes[i], unit);
+}
+
 std::string percent_change(double fraction) {
   if (fraction == 0) return "0 %";
   return std::abs(fraction) < 10 ? fmt::format("{:+.2f} %", fraction * 100)

@@ -23,6 +23,10 @@ std::string scaled(std::string_view key, double v);
 /// The same for any scalar: null gives "-", booleans "yes" or "no", strings themselves.
 std::string scaled(std::string_view key, const value& v);
 
+/// A count with its unit, in groups of three digits: "4,194,304 tokens"; from ten million on with an SI prefix:
+/// "831.2 Mtokens". Without a unit "24,576" and "12.3 M".
+std::string counted(double v, std::string_view unit);
+
 /// A relative change as "+2.35 %", or "0 %" for no change.
 std::string percent_change(double fraction);
 

@@ -19,10 +19,19 @@ explain takes the main metric apart, or the one that is named.
 
   $ nvlsim explain train.json mfu | head -5
   train: mfu = [0-9.]+ % (re)
-    x model_flop_per_step +[0-9.e+]+ (re)
-    / dense_peak_flop_per_s +[0-9.e+]+ /s (re)
+    x model_flop_per_step +[0-9.]+ [TPE]FLOP (re)
+    / dense_peak_flop_per_s +[0-9.]+ PFLOP/s (re)
     / gpus +8 (re)
     / step_time_s +[0-9.]+ m?s (re)
+
+Counts are in digits that a person reads; large ones have a prefix.
+
+  $ nvlsim explain serve.json total_tokens_per_s | sed -n 2p; nvlsim explain train.json tokens_per_s | sed -n 2p
+    x total_tokens +[0-9,.]+ (tokens|[MG]tokens) (re)
+    x tokens_per_step +([0-9,]+ tokens|[0-9.]+ Mtokens) (re)
+
+  $ nvlsim explain train.json mfu | sed '/^$/,$d' | grep -E '[0-9]e[+-]?[0-9]'
+  [1]
 
   $ nvlsim explain serve.json ttft_s.p99 | grep -E '^(serve|ttft|  - breakdown)'
   serve: ttft_s.p99 = [0-9.]+ m?s (re)

@@ -98,6 +98,17 @@ TEST_CASE("Values are scaled by the unit in their key") {
   CHECK(output::percent_change(0) == "0 %");
 }
 
+TEST_CASE("Counts are grouped, and have a prefix from ten million on") {
+  CHECK(output::counted(831190872, "tokens") == "831.2 Mtokens");
+  CHECK(output::counted(4194304, "tokens") == "4,194,304 tokens");
+  CHECK(output::counted(1.85259e19, "FLOP") == "18.53 EFLOP");
+  CHECK(output::counted(1.5e16, "FLOP/s") == "15 PFLOP/s");
+  CHECK(output::counted(9.99999e8, "tokens") == "1 Gtokens");
+  CHECK(output::counted(24576, "") == "24,576");
+  CHECK(output::counted(1.23e7, "") == "12.3 M");
+  CHECK(output::counted(0, "tokens") == "0 tokens");
+}
+
 TEST_CASE("CSV and Megatron log are as approved") {
   const std::array<result, 3> all = {test::training_result(), test::inference_result(), test::infeasible_result()};
   test::check_golden("output/results.csv", result_csv(all));
