@@ -106,6 +106,12 @@ exit_code list(const catalogue_arguments& a, const data_folders& data) {
   return exit_code::ok;
 }
 
+/// Where a stack is, which is named or given as a path.
+std::filesystem::path folder_of_stack(const std::string& name, const data_folders& data) {
+  const std::filesystem::path beside = std::filesystem::path(name).parent_path();
+  return !is_path(name) ? data.stacks : beside.empty() ? "." : beside;
+}
+
 std::string show_stack(const catalogue_arguments& a, const data_folders& data,
                        const std::vector<override_at>& sets, diagnostics& problems) {
   const auto s = load_stack({a.names.front(), sets}, data, problems);
@@ -116,7 +122,7 @@ std::string show_stack(const catalogue_arguments& a, const data_folders& data,
   const platform* p = machine ? &*machine : nullptr;
   if (a.format == "json") return to_json(stack_json(s.content, s.source, p));
   return stack_page(s.content, s.source, p,
-                    is_path(a.names.front()) ? value{} : releases_of(data.stacks, a.names.front()));
+                    releases_of(folder_of_stack(a.names.front(), data), input_name(a.names.front())));
 }
 
 exit_code show(const catalogue_arguments& a, const data_folders& data) {
@@ -152,7 +158,7 @@ void check_stack(const std::string& name, const data_folders& data, diagnostics&
   load_stack({name}, data, problems);
   const bool path = is_path(name);
   const std::filesystem::path beside = std::filesystem::path(name).parent_path();
-  const auto place = find_stack(path ? (beside.empty() ? "." : beside) : data.stacks, input_name(name));
+  const auto place = find_stack(folder_of_stack(name, data), input_name(name));
   if (!place || !place->release.empty() || !problems.empty()) return;
   for (const std::string& release : stacks_of(place->file))
     if (release != input_name(name))

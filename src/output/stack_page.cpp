@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <utility>
 #include <vector>
 
 #include "nvlsim/output/number.hpp"
+#include "nvlsim/output/rows.hpp"
 #include "nvlsim/output/text.hpp"
 #include "nvlsim/scenario/stack_values.hpp"
 #include "nvlsim/units/units_text.hpp"
@@ -146,7 +148,11 @@ std::string readable(const std::string& text) {
   return text;
 }
 
-std::string text_of(const value& content) {
+/// What the bare numbers of a member count, where its name does not say it.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 1> counted_members = {
+    {{"scan_words_per_sm", "words/s"}}};
+
+std::string text_of(const value& content, std::string_view key = {}) {
   const value* inner = content.find("value");
   const value& v = inner ? *inner : content;
   if (const std::string* s = v.string()) return readable(*s);
@@ -157,7 +163,11 @@ std::string text_of(const value& content) {
       else parts.push_back(text_of(e));
     return fmt::format("{}", fmt::join(parts, ", "));
   }
-  return output::scaled("", v);
+  double number = 0;
+  if (!output::as_double(v, number)) return output::scaled("", v);
+  for (const auto& [name, unit] : counted_members)
+    if (name == key) return output::counted(number, unit);
+  return std::abs(number) < 1e7 ? output::scaled("", v) : output::counted(number, "");
 }
 
 /// The last name of each pointer, with the one before it where two have the same.
@@ -186,7 +196,7 @@ std::string release_grid(const value& table) {
     for (std::size_t i = 0; i < names.size(); ++i)
       if (pointers[i] != "/description") out[line++].push_back(text_of((*row.items())[i]));
   }
-  return output::grid(out, 2);
+  return output::grid(out, 2, output::table_columns);
 }
 
 std::string file_index(std::vector<std::string>& files, const std::string& from) {
@@ -195,26 +205,41 @@ std::string file_index(std::vector<std::string>& files, const std::string& from)
   return fmt::format("[{}]", it - files.begin() + 1);
 }
 
-/// Takes the long tables out, and names their entries.
-std::string name_tables(value& root) {
+void drop_tables(value& root) {
+  for (const std::string_view t : long_tables) {
+    const std::size_t last = t.rfind('/');
+    value* around = last == 0 ? &root : root.find(t.substr(1, last - 1));
+    if (around && around->members())
+      std::erase_if(*around->members(),
+                    [&](const value::member& m) { return m.first == t.substr(last + 1) && m.second.members(); });
+  }
+}
+
+/// Names the entries and the files of the long tables.
+std::string name_tables(const value& root, const config::document& doc, std::vector<std::string>& files) {
   std::string out;
   for (const std::string_view t : long_tables) {
-    const std::string pointer(t), parent = pointer.substr(0, pointer.rfind('/')),
-                                  key = pointer.substr(pointer.rfind('/') + 1);
-    value* around = parent.empty() ? &root : root.find(parent.substr(1));
-    const value* table = around ? around->find(key) : nullptr;
+    const std::string pointer(t);
+    const value* table = root.at_pointer(pointer);
     if (!table || !table->members()) continue;
+    std::vector<shown_member> inside;
+    list_members(*table, pointer, doc, {}, inside);
+    std::vector<std::string> marks;
+    for (const shown_member& m : inside) output::merge_names(marks, file_index(files, m.from));
     std::string label = fmt::format("  {:<29}", pointer.substr(1));
-    for (const std::string& line : output::wrapped(fmt::format("{}", fmt::join(entries_of(*table), ", ")),
-                                                   output::table_columns - label.size())) {
+    for (const std::string& line :
+         output::wrapped(fmt::format("{}  {}", fmt::join(entries_of(*table), ", "), fmt::join(marks, " ")),
+                         output::table_columns - label.size())) {
       out += label + line + "\n";
       label.assign(label.size(), ' ');
     }
-    std::erase_if(*around->members(), [&](const value::member& m) { return m.first == key; });
   }
   return out.empty() ? out
                      : "\nTables by hardware and kernel; --platform NAME prints what applies to a machine\n" + out;
 }
+
+/// A pointer as people write it: "cells/b200/gpt-oss-120b" for "/cells/b200~1gpt-oss-120b".
+std::string plain(std::string_view pointer) { return fmt::format("{}", fmt::join(split_pointer(pointer), "/")); }
 
 /// Members by the object they are in, the sections of the framework first.
 std::vector<std::pair<std::string, page_rows>> groups_of(const std::vector<shown_member>& members,
@@ -224,36 +249,53 @@ std::vector<std::pair<std::string, page_rows>> groups_of(const std::vector<shown
     for (const shown_member& m : members) {
       if (!m.pointer.starts_with(std::string(section) + "/")) continue;
       const std::size_t last = m.pointer.rfind('/');
-      const std::string group = m.pointer.substr(1, last - 1);
+      const std::string group = plain(m.pointer.substr(0, last)), key = plain(m.pointer.substr(last));
       auto it = std::find_if(out.begin(), out.end(), [&](const auto& g) { return g.first == group; });
       if (it == out.end()) it = out.insert(out.end(), {group, {}});
-      it->second.push_back({m.pointer.substr(last + 1), output::one_line(text_of(*m.content), 34),
-                            m.number ? m.number->kind : "", file_index(files, m.from)});
+      it->second.push_back(
+          {key, text_of(*m.content, key), m.number ? m.number->kind : "", file_index(files, m.from)});
     }
   return out;
+}
+
+/// The rows as a table that cuts nothing: texts that are too long continue on lines of their own.
+std::string uncut(const page_rows& rows) {
+  std::array<std::size_t, 4> widths = {};
+  for (const auto& row : rows)
+    for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], output::width(row[i]));
+  const std::size_t around = 2 + widths[0] + 2 + 2 + widths[2] + 2 + widths[3];
+  const std::size_t room =
+      std::max<std::size_t>(output::table_columns - std::min(output::table_columns, around), 20);
+  page_rows out;
+  for (const auto& row : rows) {
+    const std::vector<std::string> lines = output::wrapped(row[1], room);
+    out.push_back({row[0], lines.empty() ? "" : lines.front(), row[2], row[3]});
+    for (std::size_t i = 1; i < lines.size(); ++i) out.push_back({"", lines[i], "", ""});
+  }
+  return output::grid(out, 2, output::table_columns);
 }
 
 }  // namespace
 
 std::string stack_page(const stack& s, const config::document& doc, const platform* machine,
                        const value& releases) {
-  value root = doc.resolved();
-  std::string tables;
-  if (machine) keep_machine(root, *machine);
-  else tables = name_tables(root);
+  value root = doc.resolved(), listed = root;
+  if (machine) keep_machine(listed, *machine);
+  else drop_tables(listed);
   std::vector<std::string> files;
   std::string body;
-  for (const auto& [group, members] : groups_of(members_of(root, doc), files))
-    body += fmt::format("\n{}\n", group) + output::grid(members, 2);
+  for (const auto& [group, members] : groups_of(members_of(listed, doc), files))
+    body += fmt::format("\n{}\n", group) + uncut(members);
+  if (!machine) body += name_tables(root, doc, files);
   std::string out;
   for (const std::string& line :
        output::wrapped(fmt::format("{}: {}", s.name, s.description), output::table_columns))
     out += line + "\n";
-  if (releases.members()) out += "\nReleases\n" + release_grid(releases);
   out += "\nFiles\n";
   for (std::size_t i = 0; i < files.size(); ++i)
     out += fmt::format("  {:<5}{}\n", fmt::format("[{}]", i + 1), files[i]);
-  return out + body + tables;
+  if (releases.members()) out += "\nReleases\n" + release_grid(releases);
+  return out + body;
 }
 
 value stack_json(const stack& s, const config::document& doc, const platform* machine) {

@@ -168,7 +168,7 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t columns) {
 
 namespace {
 
-constexpr std::size_t gap = 2, narrowest_first = 20;
+constexpr std::size_t gap = 2;
 
 /// A table's columns `first` to `last`, beside its column 0 cut to `room`.
 struct block_shape {
@@ -190,7 +190,7 @@ std::string column_block(const std::vector<std::vector<std::string>>& rows, cons
 
 }  // namespace
 
-std::string grid(const std::vector<std::vector<std::string>>& rows, std::size_t indent) {
+std::string grid(const std::vector<std::vector<std::string>>& rows, std::size_t indent, std::size_t least) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
     if (widths.size() < row.size()) widths.resize(row.size());
@@ -200,7 +200,7 @@ std::string grid(const std::vector<std::vector<std::string>>& rows, std::size_t 
   const std::size_t room = table_columns - std::min(indent, table_columns);
   std::size_t others = 0;
   for (std::size_t i = 1; i < widths.size(); ++i) others += gap + widths[i];
-  const std::size_t shortest = std::min(widths[0], narrowest_first);
+  const std::size_t shortest = std::min(widths[0], least);
   const std::size_t first = std::clamp(room > others ? room - others : 0, shortest, widths[0]);
   std::string out;
   std::size_t begin = 1;

@@ -17,9 +17,9 @@ std::string platform_page(const platform& p, const config::document& doc);
 /// The same as JSON (schema "nvlsim.platform_page/1") in plain SI numbers.
 value platform_json(const platform& p, const config::document& doc);
 
-/// Every member in force with the file that says it, for a terminal of 80 columns. Without a machine, tables by
-/// GPU, NVLink generation, fabric and kernel are named only. `doc` is as left by `read_stack`; `releases` the
-/// "releases" of a framework's file, printed side by side, or null.
+/// The files of all parts, then every member in force with its file, for a terminal of 80 columns. Without a
+/// machine, tables by GPU, NVLink generation, fabric and kernel are named only, with their files. `doc` is as left
+/// by `read_stack`; `releases` the "releases" of a framework's file, printed side by side, or null.
 std::string stack_page(const stack& s, const config::document& doc, const platform* machine,
                        const value& releases);
 /// The same members, of all hardware without a machine, and the merged stack, which is a stack file (schema

@@ -37,8 +37,8 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t columns);
 inline constexpr std::size_t table_columns = 80;
 
 /// Lays out cells in columns two blanks apart, the first left-aligned, the others right-aligned. Rows may differ
-/// in length. No line ends in a blank. A table wider than `table_columns` has the middle of its first column cut;
-/// if that is not enough, it continues in a second table below that repeats the first column.
-std::string grid(const std::vector<std::vector<std::string>>& rows, std::size_t indent);
+/// in length. No line ends in a blank. A table wider than `table_columns` has the middle of its first column cut,
+/// to `least` columns or more; if that is not enough, it continues in a table below that repeats the first column.
+std::string grid(const std::vector<std::vector<std::string>>& rows, std::size_t indent, std::size_t least = 20);
 
 }  // namespace nvlsim::output

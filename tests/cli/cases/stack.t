@@ -49,6 +49,22 @@ Without a machine, tables by hardware are named only; those of a framework's rel
     kernels                      blackwell, gb200, gb300, b200, b300, hopper,
                                  h100, h200, ampere, a100, rubin, default, cdna3,
 
+The files of all parts come first, those of the kernels, too. Nothing is cut.
+
+  $ nvlsim stack show vllm > page; sed -n 3p page; sed -n '/^Files/,/^$/p' page | grep -oE '[a-z]+(/.*|\.json)$' | sort
+  Files
+  collectives/nccl-2.29.json
+  kernels/serving-kernels.json
+  kernels/tensorrt-llm-1.3-kernels.json
+  serving/serving.json
+  vllm.json
+
+  $ sed -n '/^Releases/,/^inference$/p' page | grep -oE '^  [a-z_]+' | sort -u | paste -sd ' '; grep -E '\.\.|~1|[0-9]e\+' page; awk 'length > 80' page
+    expert_release_factor   first_token_delay   first_token_iterations   prompt_token_delay   release   release_factor   request_host   sequence_host
+
+  $ nvlsim stack show megatron-bridge | grep scan_words
+    scan_words_per_sm +[0-9.]+ Gwords/s  derived  \[[0-9]\] (re)
+
   $ nvlsim stack show vllm-0.12 --format json > page.json; python3 - <<'X'
   > import json
   > page = json.load(open("page.json"))
@@ -110,6 +126,12 @@ Files of one's own: over a release, or with releases; the file and the cell are 
   [2]
   $ sed -i 's/factr/factor/; s/, 3\]/, "3 us"]/' ours.json; nvlsim stack check ours.json ./ours-2.json; nvlsim stack show ./ours-1.json | grep 'release_factor'
     release_factor            1   derived  [3]
+  $ nvlsim stack show ours.json | sed -n '/^Releases/,/^$/p'
+  Releases
+    release            1     2
+    release_factor     1     -
+    request_host    3 us  3 us
+  
   $ nvlsim stack check ./ours-3.json
   2> ./ours-3.json: no such file
   [4]

@@ -39,15 +39,53 @@ TEST_CASE("Stack page names the file of each member, in units that a person read
 Files
   [1]  engine.json, release 1.0
   [2]  engine.json
+  [3]  kernels/lib.json
 
 inference
   host   24.23 ms  derived  [1]
   layer         1           [2]
 
 Tables by hardware and kernel; --platform NAME prints what applies to a machine
-  kernels                      blackwell, gb300, h100
-  collectives/fabric           quantum-x800, default
-  inference/gpus               blackwell
+  kernels                      blackwell, gb300, h100 [3] [2]
+  collectives/fabric           quantum-x800, default [2]
+  inference/gpus               blackwell [2]
+)");
+}
+
+TEST_CASE("Stack page cuts no text, writes pointers plainly and gives large numbers a prefix") {
+  stack s;
+  s.name = "engine";
+  s.description = "made by hand";
+  config::document doc =
+      config::test::parsed(R"({"training": {"scan_words_per_sm": 4656520000.0, "tokens": 20000000},
+    "inference": {"cells": {"b200/gpt-oss-120b": {"tpot": 0.128}}, "measured": {"b200": ["bf16", "fp8", "fp8_block",
+      "nvfp4", "mxfp4", "int4", "int8", "mxfp8", "fp6", "w4a16", "w4a8"]}}})");
+  doc.self = {"stack engine", "engine.json"};
+  const value table = config::test::parsed(R"({"columns": ["/inference/front_end/first_token_iterations"],
+    "rows": {"1.0": [3], "1.1": [4], "1.2": [5], "release-candidate-a": [6], "release-candidate-b": [7], "2": [8]}})")
+                          .root;
+  CHECK(stack_page(s, doc, nullptr, table) == R"(engine: made by hand
+
+Files
+  [1]  engine.json
+
+Releases
+  release                 1.0  1.1  1.2  release-candidate-a
+  first_token_iterations    3    4    5                    6
+
+  release                 release-candidate-b  2
+  first_token_iterations                    7  8
+
+training
+  scan_words_per_sm  4.657 Gwords/s    [1]
+  tokens                       20 M    [1]
+
+inference/cells/b200/gpt-oss-120b
+  tpot  0.128    [1]
+
+inference/measured
+  b200  bf16, fp8, fp8_block, nvfp4, mxfp4, int4, int8, mxfp8, fp6,    [1]
+                                                        w4a16, w4a8
 )");
 }
 
