@@ -20,7 +20,7 @@ struct training_operation {
   failure_model failures;
   constant<double> step_spread = 0;        ///< standard deviation of a replica's step time, relative to its mean
   constant<double> bytes_per_parameter;    ///< of the saved state
-  constant<double> weights_per_parameter;  ///< bytes of weights; every replica holds all weights
+  constant<double> weights_per_parameter;  ///< the part of these bytes that every replica holds whole
   save_policy save;
   recovery_policy recovery;
   maintenance_plan maintenance;

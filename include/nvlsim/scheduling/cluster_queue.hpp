@@ -1,4 +1,4 @@
-// The jobs of a cluster and the rules for them, as a scenario gives them.
+// The jobs of a cluster and their scheduling rules, as given in a scenario.
 #pragma once
 
 #include <memory>
@@ -12,12 +12,13 @@
 
 namespace nvlsim {
 
+/// A queue: where its jobs come from, and the rules for them.
 struct cluster_queue {
-  bool beside_jobs = false;  ///< training jobs and services share the cluster; then jobs of its own are optional
-  std::string file;          ///< of jobs, as the scenario names it; "": they are generated
+  bool beside_jobs = false;  ///< training jobs and services share the cluster; its own jobs are then optional
+  std::string file;          ///< job file, as named in the scenario; "": jobs are generated
   job_file_options file_options;
   std::optional<job_generator> generator;
-  std::shared_ptr<const job_list> jobs;  ///< of the file; null if they are generated, with the run's seed
+  std::shared_ptr<const job_list> jobs;  ///< jobs of the file; null: generated with the run's seed
   scheduling_policy policy;
   placement_policy placement;
   failure_rates failures;

@@ -1,4 +1,4 @@
-// Jobs that have the statistics of a cluster.
+// Generates jobs with the statistics of a cluster.
 #pragma once
 
 #include <array>
@@ -12,18 +12,18 @@
 
 namespace nvlsim {
 
-/// Jobs of one size: their share of all jobs, and of all GPU time.
+/// One job size: its share of all jobs and of all GPU time.
 struct size_share {
   std::int32_t gpus = 1;
   double jobs = 0;
-  double gpu_time = 0;  ///< 0 in all: jobs of all sizes run equally long
+  double gpu_time = 0;  ///< 0 for every size: jobs of all sizes run equally long
 
   bool operator==(const size_share&) const = default;
 };
 
-/// Statistics that generated jobs meet. Run times are log-normal with a longest one, by size and outcome.
+/// Statistics of generated jobs. Run times are log-normal for each size and outcome, up to a maximum.
 struct job_generator {
-  std::string profile;  ///< that the rest comes from; "" if none
+  std::string profile;  ///< source of the other members; "" if none
   std::int64_t jobs = 0;
   double jobs_per_day = 0;
   std::vector<size_share> sizes;
@@ -31,17 +31,17 @@ struct job_generator {
   seconds max_run;
   std::array<double, 3> outcomes{1, 0, 0};      ///< shares of jobs by job_outcome
   std::array<double, 3> outcome_time{1, 0, 0};  ///< shares of GPU time by job_outcome
-  double daily_swing = 0;                       ///< arrivals at noon over the mean, minus 1; 0 to 1
-  std::int64_t users = 1;                       ///< whose jobs follow Zipf's law
-  double limit_over_run = 0;                    ///< mean of asked time over run time; 0: no limits
+  double daily_swing = 0;                       ///< arrival rate at noon over the mean, minus 1; 0 to 1
+  std::int64_t users = 1;                       ///< jobs per user follow Zipf's law
+  double limit_over_run = 0;                    ///< mean of requested time over run time; 0: no limits
 
   bool operator==(const job_generator&) const = default;
 };
 
 /// Published clusters: "philly", "helios", "seren", "kalos", "rsc-1", "rsc-2". docs/scheduling.md#profiles says
-/// what is published and what assumed.
+/// what is published and what is assumed.
 const std::vector<std::string>& job_profiles();
-/// Null if there is no such profile.
+/// The profile with that name; null if there is none.
 const job_generator* find_job_profile(std::string_view name);
 
 /// Why these statistics cannot be met, such as "a median run of ... is more than the mean"; empty if they can.

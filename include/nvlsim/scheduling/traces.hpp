@@ -1,4 +1,4 @@
-// Jobs out of files: what clusters recorded of their queues.
+// Reads jobs from files: recorded queues of clusters.
 #pragma once
 
 #include <optional>
@@ -11,19 +11,20 @@
 
 namespace nvlsim {
 
-/// Names of formats, as scenarios write them: "slurm", "swf", "philly", "helios", "acme", "openb", "spot" and
-/// "nvlsim". They are described in docs/scheduling.md#traces.
+/// Format names in scenarios: "slurm", "swf", "philly", "helios", "acme", "openb", "spot" and "nvlsim".
+/// docs/scheduling.md#traces describes them.
 const std::vector<std::string>& job_formats();
 
+/// How to read a job file.
 struct job_file_options {
-  std::string format;  ///< one of `job_formats`; "": told by the file's beginning
+  std::string format;  ///< one of `job_formats`; "": detected from the file's beginning
   std::optional<double>
-      limit_over_run;  ///< asked time over run time, where the file has no limits; none: no limits
+      limit_over_run;  ///< requested time over run time, for files without limits; none: no limits
 };
 
-/// Reads jobs from `text`, the content of a file that messages call `file`. The first submission is time 0, but
-/// for files with `submit_s`. Jobs without GPUs, without a run or without a time are left out and counted in
-/// notes. Bad lines are problems, of which at most 20 are reported.
+/// Reads jobs from `text`, the content of a file that messages call `file`. The first submission is at time 0,
+/// except in files with `submit_s`. Jobs without GPUs, run or submission time are left out and counted in `notes`.
+/// Bad lines are reported in `problems`, at most 20 of them.
 job_list read_jobs_text(std::string_view text, const std::string& file, const job_file_options& options,
                         diagnostics& problems);
 
