@@ -1,5 +1,5 @@
-// Serving replicas that come and go with load and failures on shared racks. What a replica achieves at a load is
-// passed in. [docs/fleet.md]
+// Serving replicas that start and stop with load and failures on shared racks. The caller supplies the performance
+// of a replica at each load. [docs/fleet.md]
 #pragma once
 
 #include <cstdint>
@@ -12,27 +12,28 @@
 
 namespace nvlsim {
 
-/// One replica at a steady load.
+/// Performance of one replica at a steady load.
 struct replica_point {
   double requests_per_s = 0;
-  double attained = 1;  ///< share of the requests within every limit of the objective
+  double attained = 1;  ///< share of requests within all limits of the objective
   double ttft_s = 0;    ///< mean time to the first token
   double e2e_s = 0;     ///< mean time in the system
-  double power_W = 0;   ///< of the replica, with its share of the rack, at the supplies
+  double power_W = 0;   ///< drawn from the supplies by the replica and its share of the rack
 };
 
-/// What one replica achieves by load, lightest first. The last load is all that it can serve.
+/// Performance of one replica by load, lightest load first. The last load is its capacity.
 struct replica_curve {
   std::vector<replica_point> points;
+  /// The highest load it can serve, requests/s; 0 without points.
   double capacity() const { return points.empty() ? 0 : points.back().requests_per_s; }
-  /// The highest load up to which `share` of the requests are within the objective; the first load if none is.
+  /// The highest load at which `share` of the requests meet the objective; the first load if none does.
   double sustained(double share) const;
-  /// Linear between the points, and constant beyond the first and the last. Requires points.
+  /// Performance at a load: linear between points, constant beyond the first and last. Requires points.
   replica_point at(double requests_per_s) const;
 };
 
-/// Requests a second at equal steps of time from the start, linear between them. The last is followed by the
-/// first.
+/// Requests per second at equal time steps from the start, linear between them. After the last value the profile
+/// repeats.
 struct load_profile {
   std::vector<double> requests_per_s;
   double step_s = 3600;
@@ -40,95 +41,101 @@ struct load_profile {
   double peak() const;
 };
 
+/// How the number of replicas is chosen.
 enum class scaling_policy {
   fixed,     ///< always `most` replicas
-  reactive,  ///< by the arrivals of the last `window_s`
-  scheduled  ///< by the largest load from now until a replica that starts now is ready
+  reactive,  ///< from the arrivals of the last `window_s`
+  scheduled  ///< from the largest load until a replica started now is ready
 };
 
+/// A scaling policy and its limits.
 struct autoscaler {
   scaling_policy policy = scaling_policy::fixed;
   std::int64_t least = 1, most = 1;  ///< replicas
-  double target = 0.8;               ///< share of what a replica sustains that is used when all goes as planned
-  double window_s = 60;              ///< over which arrivals are counted
-  double cooldown_s = 300;           ///< replicas leave after this long without need
+  double target = 0.8;               ///< planned load of a replica as a share of its sustained load
+  double window_s = 60;              ///< for counting arrivals
+  double cooldown_s = 300;           ///< replicas stop after being unneeded for this long
 };
 
-/// Weights that a replica reads from a store which all replicas share.
+/// Loading of a replica's weights from a store that all replicas share.
 struct fleet_load {
   double bytes = 0;
-  double most = 0;      ///< bytes a second that the replica's machines take
+  double most = 0;      ///< bytes per second that the replica's machines can read
   double before_s = 0;  ///< from the decision to the first byte
   double after_s = 0;   ///< from the last byte to the first request
 };
 
+/// A model served by replicas.
 struct fleet_service {
   std::string name;
-  std::int64_t gpus = 1;  ///< of a replica, in one rack
+  std::int64_t gpus = 1;  ///< per replica, in one rack
   replica_curve curve;
   load_profile load;
   autoscaler scaler;
-  double start_s = 0;  ///< from the decision to the first request: a machine, the model's weights, warm-up;
-                       ///< of a replica that loads alone
-  std::optional<fleet_load> from_store;  ///< its start takes longer while others load
-  double patience_s = 30;                ///< a request that waits longer for a replica is dropped
+  double start_s = 0;  ///< from the decision to the first request, if no other replica loads: a machine, the
+                       ///< model's weights, warm-up
+  std::optional<fleet_load> from_store;  ///< starts take longer while other replicas load
+  double patience_s = 30;                ///< requests that wait longer for a replica are dropped
   std::optional<double> ttft_limit_s;    ///< of the objective
-  double objective_share = 0;            ///< of the requests that have to keep it
+  double objective_share = 0;            ///< share of requests that must meet the objective
 };
 
-/// Failures of GPUs, exponential on the wall clock. Each takes down its replica and its machine.
+/// GPU failures, exponential in wall time. A failure takes down the GPU's replica and machine.
 struct fleet_failures {
   double gpu_mtbf_s = 0;   ///< mean time between failures of one GPU in use; 0: none fail
   double detection_s = 0;  ///< until requests are sent elsewhere
-  double repair_s = 0;     ///< until the machine is back
+  double repair_s = 0;     ///< until the machine is available again
   std::int64_t machine_gpus = 1;
 };
 
-/// Services in order of priority: the first takes free GPUs first.
+/// Services in order of priority. Free GPUs go to the first service first.
 struct fleet_spec {
   std::vector<fleet_service> services;
   std::int64_t racks = 1, gpus_per_rack = 1;
   fleet_failures failures;
   double duration_s = 86400, tick_s = 10;
-  double store_read = std::numeric_limits<double>::infinity();  ///< bytes a second, of all that load
-  bool preempt = false;  ///< a service without room takes replicas of those behind it, down to their `least`
+  double store_read =
+      std::numeric_limits<double>::infinity();  ///< bytes per second for all loading replicas together
+  bool preempt = false;  ///< a service without room evicts replicas of later services, down to their `least`
 };
 
-/// Every reason why this fleet cannot be; empty if it can.
+/// All reasons why this fleet is impossible; empty if it is possible.
 std::vector<std::string> fleet_problems(const fleet_spec& f);
 
+/// Totals of one service.
 struct service_outcome {
-  double requests = 0;  ///< that came, each once
+  double requests = 0;  ///< arrivals, each counted once
   double served = 0, dropped = 0;
-  double retried = 0;   ///< lost with a replica and sent again
-  double attained = 0;  ///< within the objective, at the first try
-  double ttft_s = 0;    ///< mean of the served, waiting for a replica included
+  double retried = 0;   ///< lost with a replica and retried
+  double attained = 0;  ///< met the objective at the first try
+  double ttft_s = 0;    ///< mean over served requests, including the wait for a replica
   double ready_gpu_s = 0, starting_gpu_s = 0;
-  double short_s = 0;     ///< time in which the load exceeds what ready replicas can serve
-  double unplaced_s = 0;  ///< time in which a wanted replica finds no GPUs
+  double short_s = 0;     ///< time in which the load exceeds the capacity of ready replicas
+  double unplaced_s = 0;  ///< time in which a needed replica finds no GPUs
   double energy_J = 0;    ///< of ready and starting replicas
   std::int64_t failures = 0, starts = 0, most_ready = 0;
-  std::int64_t evicted = 0;  ///< replicas that gave way to a service before it
+  std::int64_t evicted = 0;  ///< replicas evicted by an earlier service
 
   double availability() const { return requests > 0 ? served / requests : 1; }
   double slo_share() const { return requests > 0 ? attained / requests : 1; }
 };
 
-/// A service at one time, for pictures.
+/// State of a service at one time, for charts.
 struct fleet_sample {
   double time_s = 0, requests_per_s = 0, waiting = 0;
   std::int64_t ready = 0, starting = 0;
 };
 
+/// Outcome of a fleet.
 struct fleet_outcome {
   std::vector<service_outcome> services;
-  std::vector<std::vector<fleet_sample>> samples;  ///< by service; at most `fleet_samples`
-  double failed_gpu_s = 0;                         ///< of machines in repair
+  std::vector<std::vector<fleet_sample>> samples;  ///< by service; at most `fleet_samples` each
+  double failed_gpu_s = 0;                         ///< GPU time of machines in repair
 };
 inline constexpr std::size_t fleet_samples = 288;
 
-/// Plays the fleet. The same seed gives the same failures. Takes time in proportion to ticks and services, and
-/// memory to replicas and racks. Requires a fleet without problems.
+/// Simulates the fleet. Equal seeds give equal failures. Time is proportional to ticks and services, memory to
+/// replicas and racks. Requires empty `fleet_problems`.
 fleet_outcome play_fleet(const fleet_spec& f, std::uint64_t seed);
 
 }  // namespace nvlsim

@@ -15,52 +15,53 @@
 
 namespace nvlsim {
 
-/// `ppo` has a critic of the policy's shape; `distillation` replaces the old policy by a teacher of that shape;
-/// `rejection_sampling` trains on the best samples of a prompt, without log-probabilities.
+/// Training algorithm. `ppo` adds a critic of the policy's shape. `distillation` replaces the old policy by a
+/// teacher of that shape. `rejection_sampling` trains on the best samples of a prompt, without log-probabilities.
 enum class post_training_algorithm { grpo, dapo, ppo, distillation, rejection_sampling };
 inline const std::array<std::string, 5> algorithm_names = {"grpo", "dapo", "ppo", "distillation",
                                                            "rejection_sampling"};
 
-/// What a framework's loop costs beside its engines. [docs/post-training.md#frameworks]
+/// Costs of a framework's loop in addition to its engines. [docs/post-training.md#frameworks]
 struct loop_profile {
   std::string name, description;
-  constant<double> rollout_factor = 1;   ///< time of rollout iterations over that of the serving engine alone
-  constant<double> update_factor = 1;    ///< time of update and log-probability passes over the trainer's alone
-  constant<double> logprobs_factor = 1;  ///< time of log-probability passes over those of `update_factor`
-  constant<seconds> sample_host;         ///< of the driver for a sample, one after the other
-  constant<seconds> step_host;           ///< of the driver for a step
-  /// Of one GPU to and from pageable CPU memory, if its link is not slower: optimizer states and the reference's
-  /// weights. Weights of engine and trainer move through pinned memory, at the rate of the link.
+  constant<double> rollout_factor = 1;  ///< time of rollout iterations, relative to the serving engine alone
+  constant<double> update_factor =
+      1;  ///< time of update and log-probability passes, relative to the trainer alone
+  constant<double> logprobs_factor = 1;  ///< further factor on log-probability passes
+  constant<seconds> sample_host;         ///< driver time per sample; samples are handled one after the other
+  constant<seconds> step_host;           ///< driver time per step
+  /// Rate of one GPU to and from pageable CPU memory, unless its link is slower. Applies to optimizer states and
+  /// the reference's weights. Weights of engine and trainer move through pinned memory, at the rate of the link.
   constant<bandwidth> host_copy_rate;
-  constant<double> reference_copies;  ///< of a rank's weights to or from CPU memory, for the reference's pass
-  constant<seconds> change_host;      ///< of a change between rollout and training, each way
+  constant<double> reference_copies;  ///< copies of a rank's weights to or from CPU memory per reference pass
+  constant<seconds> change_host;      ///< per switch between rollout and training, each way
   constant<bandwidth> broadcast_rate, requantise_rate;
   constant<double> port_share = 1;
   constant<seconds> transfer_fixed, per_tensor, per_tensor_shared, broadcast_hop;
-  constant<double> error_90 = 0;  ///< of step times: 90 % are within it
+  constant<double> error_90 = 0;  ///< relative error that 90 % of step times stay within
   friend bool operator==(const loop_profile&, const loop_profile&) = default;
 };
 
-/// What a colocated rollout engine does with its memory while the trainer works: keeps it; moves weights to CPU
-/// memory and frees the cache; frees both.
+/// What a colocated rollout engine does with its memory while the trainer works. `awake`: keeps it. `offload`:
+/// moves weights to CPU memory and frees the cache. `discard`: frees both.
 enum class sleep_level { awake = 0, offload = 1, discard = 2 };
 inline const std::array<std::string, 3> sleep_names = {"awake", "offload", "discard"};
 
 /// The loop of a post-training run.
 struct post_training_workload {
   post_training_algorithm algorithm = post_training_algorithm::grpo;
-  loop_settings loop;                ///< `steps` are measured, after `warmup` ones
-  std::int64_t mini_batch = 0;       ///< samples of an update
+  loop_settings loop;                ///< `steps` steps are measured, after `warmup` steps
+  std::int64_t mini_batch = 0;       ///< samples per update
   std::int64_t epochs = 1;           ///< over the samples of a step
-  std::int64_t trained_samples = 0;  ///< of a prompt; 0: all
+  std::int64_t trained_samples = 0;  ///< per prompt; 0: all
   bool policy_logprobs = true, reference_logprobs = true;
   packing_kind packing = packing_kind::packed;
   seconds reward;
   transfer_path transfer = transfer_path::ipc;
   sleep_level sleep = sleep_level::discard;
-  bool offload_training = true;  ///< weights and states of a colocated trainer go to CPU memory during rollouts
+  bool offload_training = true;  ///< a colocated trainer's weights and states are in CPU memory during rollouts
   loop_profile costs;
-  value framework;  ///< the document of `costs`, for inputs
+  value framework;  ///< the document that `costs` was read from, for the list of inputs
 
   bool operator==(const post_training_workload& o) const;
 };

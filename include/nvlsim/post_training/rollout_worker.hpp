@@ -1,5 +1,5 @@
-// One replica of a rollout pool: which samples it decodes, and when the next of them ends. A worker decides and
-// has no clock; iterations between two decisions are alike and are taken together.
+// One replica of a rollout pool: which samples it decodes, and when the next one ends. A worker makes decisions
+// and has no clock. Iterations between two decisions are equal and are simulated together.
 // [docs/post-training.md#rollouts]
 #pragma once
 
@@ -16,53 +16,54 @@
 
 namespace nvlsim {
 
-/// A response that is generated, in one turn or, with tools, in several of equal length.
+/// A response being generated: in one turn, or with tools in several turns of equal length.
 struct rollout_sample {
   std::int64_t prompt = 0, response = 0;  ///< tokens
   std::int32_t group = 0;                 ///< samples of one prompt share its KV cache on a worker
   std::int32_t turns = 1;
-  std::int64_t tool_tokens = 0;     ///< that a tool adds to the context after each turn but the last
+  std::int64_t tool_tokens = 0;     ///< added to the context by a tool after each turn but the last
   std::vector<double> tool_s = {};  ///< time of each call, one less than turns
   double done = 0;                  ///< tokens generated so far
   std::int32_t turn = 0;            ///< turns ended so far
-  std::int64_t recomputed = 0;      ///< tokens whose cache was lost and computed again
+  std::int64_t recomputed = 0;      ///< tokens whose cache was lost and recomputed
 
-  /// Tokens of its own beside the prompt.
+  /// Tokens in its context after the prompt.
   double own_tokens() const { return done + static_cast<double>(turn * tool_tokens); }
 };
 
-/// Limits and prices of a worker, as the serving engine has them.
+/// Limits and iteration times of a worker, from the serving engine.
 struct rollout_engine {
-  /// Seconds of one of `count` iterations that are alike.
+  /// Seconds per iteration, for `count` equal iterations.
   std::function<double(const iteration& it, std::int64_t count)> iteration_s;
-  std::int64_t kv_tokens = 0;   ///< that the KV cache holds
+  std::int64_t kv_tokens = 0;   ///< capacity of the KV cache
   std::int64_t max_batch = 1;   ///< sequences that run at once
-  std::int64_t max_tokens = 1;  ///< of an iteration
-  double tokens_per_step = 1;   ///< of a sequence, with drafts
+  std::int64_t max_tokens = 1;  ///< per iteration
+  double tokens_per_step = 1;   ///< per sequence, with speculative drafts
 };
 
+/// Schedules and times the samples of one replica.
 class rollout_worker {
  public:
   static constexpr double never = std::numeric_limits<double>::infinity();
 
-  /// `engine` and `samples`, of which a worker knows its own by their number, must outlive it.
+  /// `engine` and `samples` must outlive the worker, which refers to its samples by index.
   rollout_worker(const rollout_engine& engine, std::vector<rollout_sample>& samples)
       : engine_(engine), samples_(samples) {}
 
-  /// When something happens next; `never` if nothing will.
+  /// Time of the next event; `never` if there is none.
   double date() const;
-  /// What is due at `t`, which is not after `date()`. Appends samples that ended.
+  /// Does what is due at `t`, which must not be after `date()`. Appends samples that ended to `ended`.
   void act(double t, std::vector<std::int32_t>& ended);
-  /// A sample comes.
+  /// Adds a sample.
   void add(std::int32_t sample, double t);
-  /// Nothing runs for that time. If caches are lost, because the weights are others, they are computed again.
+  /// Pauses all samples for `length` seconds. Caches lost to a change of weights are recomputed.
   void pause(double t, double length, bool caches_lost);
-  /// Takes all samples away; what they have generated stays theirs.
+  /// Removes and returns all samples; they keep their generated tokens.
   std::vector<std::int32_t> stop(double t);
 
   std::int64_t unfinished() const { return unfinished_; }
-  double busy_s() const { return busy_s_; }  ///< with iterations, until the last call
-  bool idle() const { return !running_; }    ///< no iteration runs
+  double busy_s() const { return busy_s_; }  ///< time spent in iterations, until the last call
+  bool idle() const { return !running_; }    ///< whether no iteration runs
   double tokens() const { return tokens_; }  ///< generated
   std::int64_t preempted() const { return preempted_; }
 
