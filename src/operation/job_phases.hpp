@@ -1,4 +1,4 @@
-// Phases of a job between a failure and the next step.
+// The phases of a job from a failure to its next step.
 #pragma once
 
 #include "nvlsim/operation/operation_run.hpp"
@@ -12,45 +12,46 @@ inline const component& component_of(const operation_state& s, std::int32_t c) {
   return s.setup->failures.components[at(c)];
 }
 
-/// What hit the job.
+/// A failure that affects the job.
 struct job_hit {
   std::int32_t component = -1;
   cluster_part lost = cluster_part::process;
   double detection = 0;  ///< seconds
   std::vector<std::int32_t> slots;
-  bool corrupted = false;  ///< what it computed since the last copy before the corruption is worthless
+  bool corrupted = false;  ///< work since the last copy before the corruption is lost
 };
 
-/// A job on a machine, before anything happened.
+/// A job on a machine, before the first event.
 operation_state begin_job(const operation_setup& s, machine_state machine);
-/// Some replicas of a redundant job went or came: the others share the shards of the batch anew.
+/// Redistributes the shards of a redundant job after replicas left or returned.
 void share_shards(operation_state& s);
 /// Accounts for the time until `now`.
 void account(operation_state& s, double now);
-/// A failure hit the job: it stops, or drops replicas.
+/// Handles a failure: the job stops, or drops replicas.
 void hit_job(operation_state& s, const job_hit& h);
-/// A failure hit the whole job, whatever its mode.
+/// Handles a failure that stops the whole job in any mode.
 void hit_whole_job(operation_state& s, const job_hit& h);
-/// Ends the span under way.
+/// Ends the current span.
 void close_span(operation_state& s);
-/// A stop that the job prepares for, and that loses no work: it goes on from `phase` after `lasts`.
+/// A planned stop without lost work: the job enters `phase` and continues after `lasts` seconds.
 void stop_planned(operation_state& s, gpu_use phase, double lasts);
-/// The job gets trays, ascending, on which it starts or goes on from what it saved.
+/// Gives the job trays, ascending. It starts there, or continues from its newest copy.
 void come(operation_state& s, const std::vector<std::int32_t>& trays);
-/// The job leaves its trays: it is done, or goes back to its newest copy.
+/// Takes the job off its trays. Unless it is done, it returns to its newest copy.
 void go(operation_state& s);
-/// The present phase is over.
+/// Ends the current phase and starts the next.
 void end_phase(operation_state& s);
-/// Trays came back: a job that lacks hardware looks again.
+/// Called after trays are repaired: a job that lacks hardware looks for trays again.
 void look_for_trays(operation_state& s);
-/// A replica is ready again.
+/// A replica that dropped out is ready again.
 void rejoin(operation_state& s, const operation_event& e);
-/// The speed of the job over its full speed.
+/// Speed of the job relative to its full speed.
 double speed_of(const operation_state& s);
-/// When the work will be done, if nothing happens: an order.
+/// Orders the event of the work's end, if no failure comes before.
 void order_finish(operation_state& s);
 
 inline bool is_running(const operation_state& s) { return s.phase == gpu_use::useful; }
+/// Orders an event `after` seconds from now.
 void order_at(operation_state& s, double after, const operation_event& e);
 
 }  // namespace nvlsim

@@ -1,4 +1,4 @@
-// Failures of components: when, where, and what they do to a job.
+// Failures of components: when and where they occur, and their effect on a job.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,7 @@
 
 namespace nvlsim {
 
-/// What chance decides about a failure. Every failure draws the same, so that policies do not change the next
-/// ones.
+/// The random draws of a failure. Every failure makes the same draws, so policies do not change later failures.
 struct chance {
   double accepted = 0, lemon = 0, pick = 0, watched = 0, repair = 0, found = 0, second = 0, second_pick = 0;
 };
@@ -20,17 +19,17 @@ struct strike {
   chance drawn;
 };
 
-/// Orders the first failure of each kind, and chooses lemons.
+/// Orders the first failure of each kind and chooses the lemon trays.
 void begin_failures(operation_state& s, std::uint64_t seed);
-/// The failure of a kind that is due, if it is one, counted; orders the next.
+/// Orders the next failure of a kind. Returns and counts the one that is due; empty if it does not occur.
 std::optional<strike> next_strike(operation_state& s, std::int32_t component);
-/// What a failure does to the trays that a state knows, and to its job.
+/// Applies a failure to the trays of a state and to its job.
 void suffer(operation_state& s, const strike& x);
-/// Breaks what a component takes down until its repair, which is ordered.
+/// Takes down what a component takes down and orders its repair.
 void break_part(operation_state& s, std::int32_t component, std::int64_t tray, double repair);
-/// Somebody noticed wrong numbers. A job that is not running has none to look at, and is looked at later.
+/// Handles the detection of wrong numbers. If the job is not running, the check is repeated later.
 void find_corruption(operation_state& s, const operation_event& e);
-/// A repair is done.
+/// Completes a repair.
 void mend(operation_state& s, const operation_event& e);
 
 }  // namespace nvlsim

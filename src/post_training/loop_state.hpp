@@ -1,4 +1,4 @@
-// State of a loop of rollouts and updates.
+// The state of a loop of rollouts and updates.
 #pragma once
 
 #include <random>
@@ -13,15 +13,17 @@ namespace nvlsim {
 struct prompt_group {
   std::int32_t first = 0;    ///< number of its first sample
   std::int64_t left = 0;     ///< samples that have not ended
-  std::int64_t version = 0;  ///< of the weights when it began
+  std::int64_t version = 0;  ///< version of the weights when it started
   double began_s = 0;
   std::vector<double> ended_s;
-  bool kept = true;  ///< its samples teach something
+  bool kept = true;  ///< its samples are useful for training
   bool dropped = false;
 };
 
+/// What the trainer is doing.
 enum class trainer_phase { waiting, training, draining, transferring };
 
+/// The workers, the trainer and the samples of a loop.
 struct post_training_loop::state {
   loop_settings set;
   loop_prices price;
@@ -32,14 +34,14 @@ struct post_training_loop::state {
   std::vector<std::int64_t> load_of;
   std::set<std::pair<double, std::size_t>> dates;
   std::vector<double> date_of;
-  std::vector<std::size_t> changed;                   ///< whose dates changed
+  std::vector<std::size_t> changed;                   ///< actors whose dates changed
   std::vector<std::int32_t> worker_of;                ///< by sample
   std::set<std::pair<double, std::int32_t>> rewards;  ///< groups by the date of their last reward
-  std::vector<std::int32_t> ready, carried;           ///< groups; samples to go on with
+  std::vector<std::int32_t> ready, carried;           ///< finished groups; samples to resume
   std::vector<double> busy_since;                     ///< by worker; negative when idle
   std::int64_t outstanding = 0, in_flight = 0;        ///< groups not trained; samples that have not ended
   std::int64_t version = 0, trained = 0;              ///< updates; prompts of this step that are trained
-  bool open = false;                                  ///< prompts may begin
+  bool open = false;                                  ///< whether prompts may start
   trainer_phase phase = trainer_phase::waiting;
   double phase_end = 0, wait_from = 0;
   double busy_at_start = 0, tokens_at_start = 0;

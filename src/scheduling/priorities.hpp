@@ -1,4 +1,4 @@
-// The order in which jobs wait.
+// The order of waiting jobs.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ class job_order {
  public:
   job_order(const job_list& jobs, const queue_setting& setting);
 
-  /// Puts a job where its priority belongs.
+  /// Inserts a job by its priority.
   void insert(std::vector<int>& waiting, int job, double now);
-  /// Computes priorities anew, if it is time to.
+  /// Updates priorities and sorts, if an update is due.
   void sort(std::vector<int>& waiting, double now);
-  /// A job of a user took GPUs, or gave them back.
+  /// Accounts for GPUs that a job took, or gave back if `gpus` is negative.
   void hold(int job, std::int64_t gpus, double now);
 
  private:
@@ -33,8 +33,8 @@ class job_order {
 
   const std::vector<batch_job>& jobs_;
   priority_policy policy_;
-  double decay_ = 0;              ///< of used time, per second
-  double gpus_ = 0;               ///< of the cluster
+  double decay_ = 0;              ///< decay rate of used time, per second
+  double gpus_ = 0;               ///< GPUs of the cluster
   std::vector<int> tier_;         ///< by queue
   std::vector<double> of_queue_;  ///< factor by queue
   std::vector<user_time> users_;
