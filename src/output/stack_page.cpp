@@ -279,7 +279,8 @@ std::string uncut(const page_rows& rows) {
 
 std::string stack_page(const stack& s, const config::document& doc, const platform* machine,
                        const value& releases) {
-  value root = doc.resolved(), listed = root;
+  const value root = doc.resolved();
+  value listed = root;
   if (machine) keep_machine(listed, *machine);
   else drop_tables(listed);
   std::vector<std::string> files;
