@@ -112,7 +112,8 @@ void add_values(const CLI::App& command, const option_text& o, std::string_view 
     return;
   }
   const bool begins_with_metric = o.metavar == "RULE";  // "mfu>0.3"
-  if (begins_with_metric || o.metavar == "METRIC" || (o.positional && o.names.front() == "METRIC")) {
+  const bool is_metric = o.metavar == "METRIC" || (o.positional && o.names.front() == "METRIC");
+  if (begins_with_metric || is_metric || o.names.back() == "--allow-missing") {
     for (const metric_kind k : metric_kinds)
       for (const metric& m : metrics_of(k))
         if (find_metric(m.name) == &m)  // a name of two kinds once

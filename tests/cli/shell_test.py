@@ -72,6 +72,7 @@ class Completion(Case):
         self.assertEqual({m.split(".")[0] for m in answers("explain", "x", "")}, {m["name"] for m in table})
         self.assertEqual(answers("search", "x", "--objective", "itl_s.p"), ["itl_s.p50", "itl_s.p90", "itl_s.p95", "itl_s.p99"])
         self.assertEqual(answers("compare", "--fail-if", "step_t"), ["step_time_s"])
+        self.assertEqual(answers("compare", "--allow-missing", "step_t"), ["step_time_s"])
         self.assertEqual(answers("search", "x", "--constraint", "mf"), ["mfu"])
         self.assertEqual(answers("search", "x", "--constraint=mf"), ["--constraint=mfu"])
         self.assertEqual(answers("search", "x", "--constraint", "mfu>0.3"), [])
