@@ -52,13 +52,13 @@ std::vector<std::string> fleet_problems(const fleet_spec& f) {
   std::int64_t least = 0;
   for (const fleet_service& s : f.services) {
     if (s.gpus > f.gpus_per_rack)
-      out.push_back(
-          fmt::format("a replica of {} needs {} GPUs of one rack, which has {}", s.name, s.gpus, f.gpus_per_rack));
+      out.push_back(fmt::format("a replica of {} needs {} GPUs in one rack; a rack has {}", s.name, s.gpus,
+                                f.gpus_per_rack));
     else if (!(s.curve.capacity() > 0)) out.push_back(fmt::format("a replica of {} serves no requests", s.name));
     least += s.scaler.least * s.gpus;
   }
   if (const std::int64_t all = f.racks * f.gpus_per_rack; least > all)
-    out.push_back(fmt::format("the services need {} GPUs at least, and the racks have {}", least, all));
+    out.push_back(fmt::format("the services need at least {} GPUs; the racks have {}", least, all));
   return out;
 }
 

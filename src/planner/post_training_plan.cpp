@@ -86,10 +86,9 @@ class loop_planner {
               [](const planned_loop& a, const planned_loop& b) { return a.step_time_s < b.step_time_s; });
     choose();
     if (out_.others.empty() && out_.pruned.empty()) {
-      const std::string why = fmt::format(
-          "a rollout engine that holds the model and {:g} of the longest samples has "
-          "{} GPUs or more",
-          fullest_samples, engines_.front());
+      const std::string why =
+          fmt::format("a rollout engine needs at least {} GPUs to hold the model and {:g} of the longest samples",
+                      engines_.front(), fullest_samples);
       out_.pruned.push_back({why, 1, why});
     }
     if (q_.more > 0 && out_.best && !watch_.stopped()) add_more();
@@ -279,7 +278,7 @@ class loop_planner {
     const auto grown = [&](const char* where, std::int64_t to_rollouts, std::int64_t to_training) {
       added_gpus a{where, {}, {}};
       if (to_rollouts % engine != 0 || to_training % copy != 0) {
-        a.why = fmt::format("engines of {} and trainers of {} GPUs do not divide them", engine, copy);
+        a.why = fmt::format("not divisible into engines of {} GPUs and trainers of {} GPUs", engine, copy);
       } else {
         loop_choices only = same_trainer(b.text);
         only.push_back({"rollout_tp", {std::to_string(engine)}});

@@ -85,7 +85,7 @@ std::string one_text(const told_post_training_plan& t) {
     out += fmt::format("\n{}\n{}\n{}", lines_of("answer: " + place_of(*p.best), 0), facts_of(*p.best),
                        others_text(p));
   } else {
-    out += "\nno split and no layout that was tried runs\n";
+    out += "\nnone of the splits and layouts tried runs\n";
     for (std::size_t i = 0; i < std::min(shown_refusals, p.pruned.size()); ++i)
       out += lines_of(fmt::format("{}: {}", p.pruned[i].count, p.pruned[i].reason), 2);
   }

@@ -83,7 +83,7 @@ gpu_counts counts_of(const texts& given, bool serving, diagnostics& problems) {
                  fmt::format("{} is not divisible by {} = {}", out.gpus,
                              serving ? "tp x pp x attention-dp" : "tp x pp x cp", out.group));
   else if (stated > 0 && stated * out.group != out.gpus)
-    problems.add(copies, "", fmt::format("{} x {} GPUs are not the {} of --gpus", stated, out.group, out.gpus));
+    problems.add(copies, "", fmt::format("{} x {} GPUs does not match --gpus {}", stated, out.group, out.gpus));
   return out;
 }
 
@@ -135,8 +135,7 @@ value draft_server(const texts& given, const data_folders& data, std::vector<std
     if (a.starts_with("stack") || a.starts_with("weights")) assumed.push_back(a);
   const std::int64_t clients = count_of(given, "--concurrency", 0, problems);
   const bool open = given.contains("--requests-per-s");
-  if (clients > 0 && open)
-    problems.add("--concurrency", "", "clients wait for answers; give either this or --requests-per-s");
+  if (clients > 0 && open) problems.add("--concurrency", "", "give either this or --requests-per-s");
   const value& drafted = *text.at_pointer("/workload/load");
   value load{value::object{{"kind", clients > 0 ? "closed_loop" : open ? "open_loop" : "offline"}}};
   const std::int64_t requests = count_of(
@@ -144,7 +143,7 @@ value draft_server(const texts& given, const data_folders& data, std::vector<std
   if (!given.contains("--load-requests"))
     assumed.push_back(fmt::format("{} requests (--load-requests)", requests));
   if (clients == 0 && !open)
-    assumed.emplace_back("all requests are there at the start (--concurrency, --requests-per-s)");
+    assumed.emplace_back("all requests arrive at the start (--concurrency, --requests-per-s)");
   load.set("requests", requests);
   if (clients > 0) load.set("concurrency", clients);
   if (open) load.set("requests_per_s", config::parse_scalar(text_of(given, "--requests-per-s")));

@@ -72,7 +72,7 @@ std::string verdict(const training_plan& p) {
     if (p.best->days) out += fmt::format("; {:.1f} days", *p.best->days);
     return lines_of(out, 0);
   }
-  if (!p.nearest) return "no layout of any number of GPUs tried runs\n";
+  if (!p.nearest) return "none of the numbers of GPUs tried has a layout that runs\n";
   return lines_of(fmt::format("nothing takes {:g} days or less; the fastest found takes {}: {}, {}", p.days,
                               days_of(*p.nearest), place_of(*p.nearest), p.nearest->layout),
                   0);

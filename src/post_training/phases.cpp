@@ -250,7 +250,7 @@ void add_changes(const post_training_parts& p, const post_training_workload& w, 
   const bandwidth link = p.hardware.gpu.c2c.read();
   if (leaves > bytes{} && !(link > bandwidth{})) {
     out.reasons.push_back(
-        fmt::format("{} has no bandwidth between GPU and CPU (gpu/c2c) to move memory over", p.hardware.name));
+        fmt::format("{} has no GPU-CPU bandwidth (gpu/c2c), which moving memory needs", p.hardware.name));
     return;
   }
   // To training: the engine's weights leave and the trainer's state comes; back the other way.
@@ -259,7 +259,7 @@ void add_changes(const post_training_parts& p, const post_training_workload& w, 
   out.to_rollout = out.to_training;
   const bytes room = cpu_room(p.hardware);
   if (leaves > room)
-    out.reasons.push_back(fmt::format("moving {:.1f} GB of each GPU to CPU memory exceeds the {:.1f} GB there",
+    out.reasons.push_back(fmt::format("moving {:.1f} GB of each GPU to CPU memory exceeds its {:.1f} GB",
                                       leaves.base() / 1e9, room.base() / 1e9));
   const bytes beside_training = w.sleep == sleep_level::awake ? out.rollout_memory.peak : bytes{};
   const bytes beside_rollout = w.offload_training ? bytes{} : states;
@@ -282,7 +282,7 @@ void check_parts(const post_training_parts& p, const post_training_workload& w, 
   add("rollout", serving_problems(p.hardware, p.rollout_stack, p.rollout_model, p.rollout));
   add("training", training_problems(p.hardware, p.training_model, p.training));
   if (w.loop.colocated && out.rollout_gpus != out.training_gpus)
-    out.reasons.push_back(fmt::format("colocated pools have the same GPUs, but rollouts have {} and training {}",
+    out.reasons.push_back(fmt::format("colocated pools need equal numbers of GPUs; rollouts have {}, training {}",
                                       out.rollout_gpus, out.training_gpus));
   if (out.gpus() > p.hardware.gpus())
     out.reasons.push_back(fmt::format("the pools need {} GPUs, but the platform has {}; give more racks",

@@ -105,8 +105,8 @@ void add_limit_notes(result& r, const scenario& s, const limited_scenario& limit
   const watts peak = power->waves.rack_draw.peak();
   if (limits.limit.power && peak > *limits.limit.power)
     r.notes.push_back(
-        fmt::format("a rack peaks at {}, more than {} leaves for it ({}){}", format_quantity(peak),
-                    limits.limit.from, format_quantity(*limits.limit.power),
+        fmt::format("a rack peaks at {}; {} leaves {} for a rack{}", format_quantity(peak), limits.limit.from,
+                    format_quantity(*limits.limit.power),
                     f.when_over == over_limit::report ? "; \"when_over\": \"cap\" caps its GPUs" : ""));
 }
 
@@ -134,9 +134,8 @@ limited_scenario limited_by_facility(const scenario& s) {
   if (share >= s.platform.gpu.cap()) return out;
   if (share <= s.platform.gpu.idle_power.read()) {
     out.impossible = fmt::format(
-        "{} leaves {} for a rack, and {} for each GPU after CPUs, trays and switches, which is not more than its "
-        "idle "
-        "power ({})",
+        "{} leaves {} for a rack and, after CPUs, trays and switches, {} for each GPU; that does not exceed "
+        "the GPU's idle power ({})",
         out.limit.from, format_quantity(*out.limit.power), format_quantity(std::max(watts{}, share)),
         format_quantity(s.platform.gpu.idle_power));
     return out;

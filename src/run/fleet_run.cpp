@@ -236,8 +236,8 @@ void run_fleet(run_record& out, const scenario& s, const operation_case& c, oper
   add_band(r, "fleet_availability_fraction", sums.availability);
   add_band(r, "fleet_slo_attained_fraction", sums.attained);
   r.notes.push_back(
-      "the load of a fleet is divided evenly over ready replicas; a replica serves as it does in an open "
-      "loop of its own at that rate");
+      "the load of a fleet is divided evenly over ready replicas; each replica performs as in an open-loop "
+      "run at its rate");
 }
 
 }  // namespace nvlsim

@@ -23,11 +23,10 @@ namespace {
 void add_notes(result& r, const operation_study& s, const training_tally& t) {
   const auto racks_of_job = (s.setup.asked.slots + s.setup.asked.per_rack - 1) / s.setup.asked.per_rack;
   if (s.setup.asked.per_rack == s.setup.cluster.trays_per_rack && racks_of_job == s.setup.cluster.racks)
-    r.notes.push_back("the job uses every tray of every rack: each broken tray stops it until the repair");
+    r.notes.push_back("the job uses every tray of every rack, so each broken tray stops it until the repair");
   if (s.setup.save.interval && t.interval > *s.setup.save.interval * (1 + 1e-9))
-    r.notes.push_back(
-        fmt::format("saves are {:.0f} s apart, not {:.0f} s: a copy takes that long to reach its place",
-                    t.interval.base(), s.setup.save.interval->base()));
+    r.notes.push_back(fmt::format("saves are {:.0f} s apart instead of {:.0f} s, because a copy takes that long",
+                                  t.interval.base(), s.setup.save.interval->base()));
   if (s.runs.size() < 10)
     r.notes.push_back(
         fmt::format("{} seed{}; give at least 10 for bands", s.runs.size(), s.runs.size() == 1 ? "" : "s"));

@@ -118,16 +118,15 @@ std::vector<std::string> setup_problems(const operation_setup& s, std::int64_t s
   for (const component& c : s.failures.components)
     a_day += failures_per_day(c, s.cluster, s.asked.slots * s.cluster.gpus_per_tray);
   if (const double all = a_day * s.duration.base() / 86400 * static_cast<double>(seeds); all > most_failures)
-    out.push_back(
-        fmt::format("{:.2g} failures are too many to play, {:.0f} a day on this cluster; give a longer mtbf, "
-                    "fewer seeds or a shorter duration",
-                    all, a_day));
+    out.push_back(fmt::format(
+        "{:.2g} failures are too many to simulate ({:.0f} per day on this cluster); give a longer mtbf, "
+        "fewer seeds or a shorter duration",
+        all, a_day));
   if (s.recovery.min_replicas > s.replicas)
     out.push_back(
         fmt::format("min_replicas {} exceeds the job's {} replicas", s.recovery.min_replicas, s.replicas));
   if (s.recovery.mode == recovery_mode::redundant && s.recovery.shards.copies > s.replicas)
-    out.push_back(fmt::format("a shard has {} copies, more than the job has replicas: {}",
-                              s.recovery.shards.copies, s.replicas));
+    out.push_back(fmt::format("copies {} exceeds the job's {} replicas", s.recovery.shards.copies, s.replicas));
   if (s.replicas > s.asked.slots * s.cluster.gpus_per_tray)
     out.push_back(
         fmt::format("{} replicas do not fit on {} GPUs", s.replicas, s.asked.slots * s.cluster.gpus_per_tray));

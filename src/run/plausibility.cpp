@@ -20,7 +20,7 @@ std::string_view impossible(const metric& m, double x) {
     return "cannot be above 1: the stack's kernels are faster than the platform's peaks";
   if (m.unit != metric_unit::second) return {};
   if (x < 0) return "cannot be below zero";
-  if (x > longest_s) return "cannot be meant: it is more than a hundred years";
+  if (x > longest_s) return "implausible: more than a hundred years";
   return {};
 }
 

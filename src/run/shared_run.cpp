@@ -157,8 +157,8 @@ void add_background(joint& out, const background_traffic& b, std::int32_t number
     add_traffic(out.all, static_cast<std::int32_t>(c), t);
     if (n < static_cast<std::int64_t>(gpus.size()))
       out.notes.push_back(
-          fmt::format("{} meets {} of the {} GPUs of \"{}\", which wait for the slowest: all of them "
-                      "are taken to meet it",
+          fmt::format("{} affects {} of the {} GPUs of \"{}\"; all of them are treated as affected, "
+                      "because they wait for the slowest",
                       b.name, n, gpus.size(), out.all.classes[c].name));
   }
   if (met >= gpus_of(b)) return;

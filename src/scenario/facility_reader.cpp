@@ -70,7 +70,7 @@ void read_cooling(config::reader& r, facility_spec& f, site_tables& tables, diag
 void read_carbon(config::reader& r, facility_spec& f, site_tables& tables, diagnostics& problems) {
   auto c = r.find_child("carbon");
   if (!c) return;
-  if (!f.overheads.pue) r.fail("carbon", "is for the energy at the meter; give \"pue\" as well");
+  if (!f.overheads.pue) r.fail("carbon", "applies to the energy at the meter; give \"pue\" as well");
   grid_carbon grid;
   const value* given = c->raw("g_per_kWh");
   if ((given != nullptr) == c->has("region")) c->fail("", "give either \"region\" or \"g_per_kWh\"");
@@ -131,11 +131,10 @@ void read_money(config::reader& r, const platform& p, facility_spec& f) {
   };
   if (out.way == purchase::owned) {
     out.owned = read_owned(*m);
-    if (!f.overheads.pue) m->fail("usd_per_kWh", "is paid at the meter; give /facility/pue as well");
-    only({"gpu_price", "discount"}, "GPUs that are rented");
+    if (!f.overheads.pue) m->fail("usd_per_kWh", "applies to the energy at the meter; give /facility/pue as well");
+    only({"gpu_price", "discount"}, "rented GPUs");
   } else {
-    only({"capital_per_gpu", "years", "residual", "interest", "staff_per_gpu_year", "usd_per_kWh"},
-         "GPUs that are owned");
+    only({"capital_per_gpu", "years", "residual", "interest", "staff_per_gpu_year", "usd_per_kWh"}, "owned GPUs");
     out.gpu_price = m->find_quantity<dollar_rate>("gpu_price");
     if (!out.gpu_price) out.gpu_price = p.price.per_gpu;
     if (!out.gpu_price && p.vm.gpus.peek() > 0)

@@ -219,7 +219,7 @@ void read_objective(config::reader r, service_objective& o) {
   o.tpot_s = limit("tpot");
   o.e2e_s = limit("e2e");
   o.means = r.one_of_or("statistic", objective_statistics, 0) == 1;
-  if (o.means && r.has("share")) r.fail("share", "limits on means hold for no share of the requests");
+  if (o.means && r.has("share")) r.fail("share", "has no effect on limits on means");
   if (!o.means) o.share = r.number_or("share", 0.99, {0.01, 1});
   if (!o.any()) r.fail("", "give at least one of ttft, tpot and e2e");
   r.done();

@@ -126,7 +126,7 @@ void require_file(const std::string& path) {
   const std::string hint = beside ? fmt::format("; did you mean \"{}{}\"?", path, ending) : "";
   if (!std::filesystem::exists(path)) throw io_error(fmt::format("{}: no such file{}", path, hint));
   if (std::filesystem::is_directory(path)) throw io_error(fmt::format("{}: is a directory{}", path, hint));
-  if (!named_so) throw io_error(fmt::format("{}: the name of a file of inputs ends in {}{}", path, ending, hint));
+  if (!named_so) throw io_error(fmt::format("{}: the name of an input file must end in {}{}", path, ending, hint));
 }
 
 std::filesystem::path folder_of(const std::filesystem::path& file) {

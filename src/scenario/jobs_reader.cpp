@@ -79,7 +79,7 @@ background_traffic read_background(config::reader& r, const platform& p, std::si
   b.rate = p.fabric.nic_bandwidth.peek();
   if (const auto rate = r.find_quantity<bandwidth>("rate", config::positive)) b.rate = *rate;
   if (b.rate > p.fabric.nic_bandwidth.peek() * (1 + 1e-9))
-    r.fail("rate", fmt::format("a NIC has {}", format_quantity(p.fabric.nic_bandwidth.peek())));
+    r.fail("rate", fmt::format("exceeds the {} of a NIC", format_quantity(p.fabric.nic_bandwidth.peek())));
   if (const auto size = r.find_quantity<bytes>("bytes", config::positive)) b.size = *size;
   if (b.pattern == traffic_pattern::incast) b.senders = r.integer_or("senders", 1, {1, 4096});
   else r.belongs("senders", "pattern incast");
@@ -120,16 +120,15 @@ shared_workload read_jobs(config::reader& r, const config::document& doc, const 
     serves = std::holds_alternative<inference_workload>(one.alone->workload);
     const bool runs = trains || serves || (c && !c->ideal);
     if (c && c->ideal)
-      job.fail("workload", "a collective with ideal parameters has a network of its own; use those of a stack");
+      job.fail("workload", "a collective beside other jobs needs the parameters of a stack, not ideal ones");
     else if (!runs)
-      job.fail(
-          "workload",
-          "only training, inference and collectives run beside other jobs; give others as background traffic");
+      job.fail("workload",
+               "only training, inference and collectives can run beside other jobs; use background traffic for "
+               "the rest");
     if (runs) read_place(job, p, one, next_rack);
     constexpr std::int64_t most_times = 10'000;
     if (!serves) one.repeat = job.integer_or("repeat", 1, {1, most_times});
-    else if (job.has("repeat"))
-      job.fail("repeat", "has no effect on a server, whose load says how long it serves");
+    else if (job.has("repeat")) job.fail("repeat", "has no effect on inference; its load sets the duration");
     readable = readable && runs;
     job.done();
     out.jobs.push_back(std::move(one));

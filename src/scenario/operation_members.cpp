@@ -30,7 +30,7 @@ void read_slowdown(reader& r, component& c) {
     r.belongs("degraded", "effect slows");
     return;
   }
-  if (d.has_value() == r.has("speed")) r.fail("", "give either \"speed\", of the job, or \"degraded\"");
+  if (d.has_value() == r.has("speed")) r.fail("", "give either \"speed\" or \"degraded\"");
   if (!d) {
     c.speed = r.number_or("speed", 1, speed);
     return;
@@ -53,11 +53,11 @@ component read_component(reader& r, const std::string& name) {
   c.ages = r.one_of_or("shape_of", shape_holders, 0) == 1;
   c.takes_down = read_one_of(r, "takes_down", cluster_part_names, c.of);
   if (c.of != cluster_part::process && c.takes_down == cluster_part::process && r.has("takes_down"))
-    r.fail("takes_down", "a part of the hardware takes down at least a tray");
+    r.fail("takes_down", "hardware takes down at least a tray");
   if (c.of == cluster_part::process && c.takes_down != cluster_part::process)
-    r.fail("takes_down", "a program takes down its process");
+    r.fail("takes_down", "must be process, like \"of\"");
   if (c.of == cluster_part::process && c.ages)
-    r.fail("shape_of", "a program does not age; give a part of the hardware");
+    r.fail("shape_of", "a process does not age; give a hardware part in \"of\"");
   c.tolerated = r.integer_or("tolerated", 0, {0, 1'000'000});
   c.effect = read_one_of(r, "effect", failure_effect_names, failure_effect::stops);
   if (c.tolerated.peek() > 0 && c.effect != failure_effect::stops)
@@ -95,13 +95,13 @@ failure_model read_failures(reader& workload) {
   if (const value* given = r.raw("components"); given && given->members()) {
     for (auto& [name, c] : r.children("components")) m.components.push_back(read_component(c, name));
   } else {
-    r.fail("components", "expected an object of kinds of components");
+    r.fail("components", "expected an object of component kinds");
   }
   const auto stops = [](const component& c) {
     return c.effect == failure_effect::stops && c.tolerated.peek() == 0;
   };
   if (std::none_of(m.components.begin(), m.components.end(), stops))
-    r.fail("components", "none of them stops a job; at least one has to");
+    r.fail("components", "at least one kind must stop jobs (effect stops, tolerated 0)");
   r.done();
   return m;
 }
@@ -132,11 +132,12 @@ void read_saves(reader& workload, training_operation& out) {
   for (std::size_t i = 0; i < save_place_names.size(); ++i)
     if (std::optional<reader> t = tiers.find_child(save_place_names[i]))
       out.save.tiers.push_back(read_tier(*t, static_cast<save_place>(i)));
-  if (r.has("tiers") && !tiers.has("store")) tiers.fail("store", "is missing; only a store outlives everything");
+  if (r.has("tiers") && !tiers.has("store"))
+    tiers.fail("store", "is missing; only a store survives every failure");
   tiers.done();
   for (std::size_t i = 1; i < out.save.tiers.size(); ++i)
     if (out.save.tiers[i].every.peek() % out.save.tiers[i - 1].every.peek() != 0)
-      r.fail("tiers", "\"every\" of each place has to be a multiple of that before it");
+      r.fail("tiers", "each \"every\" must be a multiple of the previous tier's");
   r.done();
 }
 
@@ -161,7 +162,7 @@ recovery_policy read_recovery(reader& workload, std::optional<std::int64_t>& rep
   if (const auto n = r.find_integer("replicas", few)) replicas = *n;
   p.min_replicas = r.integer_or("min_replicas", 1, few);
   if (replicas && p.min_replicas > *replicas)
-    r.fail("min_replicas", fmt::format("the job has {} replicas", *replicas));
+    r.fail("min_replicas", fmt::format("exceeds the job's {} replicas", *replicas));
   p.shards.copies = r.integer_or("copies", 2, few);
   p.shards.computed = read_one_of(r, "computed", shards_computed_names, shards_computed::held);
   p.shards.rejoin = r.boolean_or("rejoin", true);

@@ -23,7 +23,7 @@ void check_job(const config::reader& r, const cluster_job& job, const operation_
     r.fail("queue", fmt::format("no queue is named \"{}\" in /workload/queue/policy/queues", job.queue),
            nearest(job.queue, queues));
   if (o.duration > seconds{} && job.start >= o.duration)
-    r.fail("start", fmt::format("is not before the end of the run, {:g} s", o.duration.base()));
+    r.fail("start", fmt::format("must be before the end of the run, {:g} s", o.duration.base()));
 }
 
 std::vector<cluster_job> read_cluster_jobs(config::reader& r, const config::document& doc,
@@ -41,7 +41,7 @@ std::vector<cluster_job> read_cluster_jobs(config::reader& r, const config::docu
     one.alone = read_nested(job, doc, {one.name, {}}, read_alone, problems);
     const bool trains = one.alone && std::holds_alternative<training_workload>(one.alone->workload);
     if (one.alone && !trains && !std::holds_alternative<inference_workload>(one.alone->workload))
-      job.fail("workload", "a job of an operation trains or serves");
+      job.fail("workload", "a job of an operation needs kind training or inference");
     if (trains) job.belongs("replicas", "a job that serves; those of a training job follow from its layout");
     one.replicas = job.integer_or("replicas", 1, {1, 1'000'000});
     job.done();

@@ -143,7 +143,7 @@ void read_synchrony(config::reader& w, loop_settings& l) {
   l.tail = static_cast<tail_policy>(w.one_of_or("tail", tail_names, 0));
   if (w.has("tail") && l.oversample == 0) w.fail("tail", "has no effect without oversample");
   if (l.oversample > 0 && l.staleness > 0)
-    w.fail("oversample", "cuts the tail of a step; with staleness the next step begins before this one ends");
+    w.fail("oversample", "cannot be combined with staleness, where a step begins before the one before it ends");
   l.kept_share = w.number_or("kept_share", 1, {0.01, 1});
   if (l.admission == admission_policy::batch) {
     l.round_prompts = w.integer_or("round_prompts", l.prompts, counts);
@@ -164,7 +164,7 @@ void read_memory(config::reader& w, post_training_workload& p) {
   const std::size_t usual = p.loop.colocated ? 0 : 2;
   p.transfer = static_cast<transfer_path>(w.one_of_or("transfer", transfer_path_names, usual));
   if (!p.loop.colocated && p.transfer == transfer_path::ipc)
-    w.fail("transfer", "ipc hands weights over in the memory of one GPU, which split pools do not share");
+    w.fail("transfer", "ipc needs a trainer and an engine on the same GPU; split pools have none");
 }
 
 void read_updates(config::reader& w, post_training_workload& p) {
@@ -236,7 +236,7 @@ config::document completed(const config::document& doc, const loop_settings& l, 
   };
   if (value* inner = part("rollout")) {
     if (inner->find("load"))
-      report_at(doc, "/workload/rollout/workload/load", "the loop is the load of rollouts; leave it out",
+      report_at(doc, "/workload/rollout/workload/load", "the loop provides the load of rollouts; leave it out",
                 problems);
     inner->set("kind", "inference");
     inner->set("load", rollout_load(l));
@@ -279,7 +279,7 @@ post_training_case read_post_training(config::reader& r, const config::document&
   if (out.rollout)
     if (const auto* i = std::get_if<inference_workload>(&out.rollout->workload); i && i->pooled())
       report_at(doc, "/workload/rollout/workload/layout",
-                "rollout engines prefill and decode on the same GPUs; give no pools", problems);
+                "rollout engines cannot have separate prefill and decode pools", problems);
   if (out.training) {
     const auto* t = std::get_if<training_workload>(&out.training->workload);
     const auto longest = loop.loop.prompt_tokens + loop.loop.response.max;

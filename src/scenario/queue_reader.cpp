@@ -50,7 +50,7 @@ std::vector<size_share> read_sizes(reader& r) {
   }
   double jobs = 0;
   for (const size_share& s : out) jobs += s.jobs;
-  if (!(jobs > 0)) r.fail("sizes", "no size has a share of the jobs");
+  if (!(jobs > 0)) r.fail("sizes", "at least one size needs a share of jobs");
   if (with_time > 0 && with_time < static_cast<double>(out.size()))
     r.fail("sizes", "give gpu_time in all sizes or in none");
   return out;
@@ -173,7 +173,7 @@ placement_policy read_rules_of_placement(reader& queue, const platform& hardware
       one.from_gpus = s.integer_or("from_gpus", 0, many);
       one.nodes = static_cast<int>(s.integer("nodes", {1, hardware.rack.vms}));
       if (!p.segments.empty() && p.segments.back().from_gpus >= one.from_gpus)
-        s.fail("from_gpus", "is not more than that of the rule before");
+        s.fail("from_gpus", "must exceed that of the previous rule");
       s.done();
       p.segments.push_back(one);
     }
@@ -200,9 +200,10 @@ failure_rates read_rates(reader& queue, const queue_place& of) {
   const auto refuse_many = [&](const char* member, seconds mtbf, double things) {
     if (!(mtbf > seconds{})) return;
     if (const double all = of.played_s / mtbf.base() * things; all > most_failures)
-      r->fail(member, fmt::format("{:.2g} failures are too many to play, a million over all seeds at most; give a "
-                                  "longer time between failures, fewer seeds or a shorter duration",
-                                  all));
+      r->fail(member,
+              fmt::format("{:.2g} failures are too many to simulate; the maximum over all seeds is a million. "
+                          "Give a longer time between failures, fewer seeds or a shorter duration",
+                          all));
   };
   refuse_many("node_mtbf", f.node_mtbf, racks * vms);
   refuse_many("rack_mtbf", f.rack_mtbf, racks);

@@ -289,8 +289,8 @@ class file_reader {
     if (options_.seconds_per_unit) return *t * *options_.seconds_per_unit;
     if (milliseconds && *t != std::floor(*t)) {
       fail(fmt::format(
-          "{}: {} is no whole number of milliseconds, as files of {} have; if the times are in seconds, "
-          "say \"time_unit\": \"s\"",
+          "{}: {} is not a whole number of milliseconds, the unit of {} files; if the times are in seconds, "
+          "give \"time_unit\": \"s\"",
           column, text, format_->name));
       return std::nullopt;
     }

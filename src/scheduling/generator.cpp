@@ -142,7 +142,7 @@ std::string why_no_jobs(const job_generator& g) {
   const std::vector<cell> cells = cells_of(g);
   for (const cell& c : cells)
     if (!(c.mean_run < g.max_run.base() * 0.95))
-      return fmt::format("jobs of {} GPUs would have to run {} on the mean, and the longest run is {}", c.gpus,
+      return fmt::format("jobs of {} GPUs need a mean run of {}; the longest run is {}", c.gpus,
                          format_quantity(seconds::from_base(c.mean_run)), format_quantity(g.max_run));
   if (share_below(cells, least_sigma, g) > 0.5 || share_below(cells, most_sigma, g) < 0.5)
     return fmt::format("no log-normal run times have a mean of {} and a median of {}", format_quantity(g.mean_run),

@@ -325,7 +325,7 @@ void read_swf(std::string_view text, const std::string& file, job_builder& out, 
     const bool good =
         x.size() == fields && std::all_of(x.begin(), x.end(), [](double v) { return std::abs(v) < longest; });
     if (!good) {
-      problems.add(file, "", fmt::format("line {}: a job of SWF is 18 numbers", number));
+      problems.add(file, "", fmt::format("line {}: an SWF job needs 18 numbers", number));
       return ++found < max_problems;
     }
     const auto id = [&](field f) { return fmt::format("{}", static_cast<long>(x[f])); };

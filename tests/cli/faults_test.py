@@ -287,7 +287,7 @@ class Sizes(Case):
                        f'/workload/queue/failures={{"{part}_mtbf": "500000 ns", "{part}_repair": "3 h"}}', cwd=self.folder)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(f"/workload/queue/failures/{part}_mtbf: ", done.stderr)
-            self.assertIn("too many to play", done.stderr)
+            self.assertIn("too many to simulate", done.stderr)
 
 
 class Zeros(Case):

@@ -20,7 +20,7 @@ TEST_CASE("Metrics that no machine can have are noted and lose their bands") {
                   {{"step_time_s", band}, {"mfu", band}, {"tokens_per_s", band}});
   mark_impossible(r);
   REQUIRE(r.notes.size() == 3);
-  CHECK(r.notes[0] == "step_time_s is 4e+09 and cannot be meant: it is more than a hundred years");
+  CHECK(r.notes[0] == "step_time_s is 4e+09 and implausible: more than a hundred years");
   CHECK(r.notes[1] ==
         "mfu is 1.2 and cannot be above 1: the stack's kernels are faster than the platform's peaks");
   CHECK(r.notes[2] == "first");

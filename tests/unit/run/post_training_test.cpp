@@ -145,7 +145,7 @@ TEST_CASE("What does not fit is refused with its reason") {
   CHECK_FALSE(r.reasons.empty());
   const result pools = run_loop(colocated, {{"/workload/training/workload/dp", "4"}});
   CHECK(pools.status == run_status::infeasible);
-  CHECK(pools.reasons.front().find("colocated pools have the same GPUs") != std::string::npos);
+  CHECK(pools.reasons.front().find("colocated pools need equal numbers of GPUs") != std::string::npos);
 }
 
 TEST_CASE("All problems of a loop are reported, where they are") {

@@ -130,5 +130,5 @@ TEST_CASE("What cannot be read is told by line, up to a bound") {
   std::string many = "job,submit_s,run_s,gpus\n";
   for (int i = 0; i < 100; ++i) many += "1,x,1,1\n";
   CHECK(problem_in(many).find("too many problems") != std::string::npos);
-  CHECK(problem_in("1 2 3\n").find("line 1: a job of SWF is 18 numbers") != std::string::npos);
+  CHECK(problem_in("1 2 3\n").find("line 1: an SWF job needs 18 numbers") != std::string::npos);
 }
