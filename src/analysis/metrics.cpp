@@ -468,8 +468,9 @@ constexpr measured_metric<served_metrics> inference_rows[] = {
     {{.name = "bill_per_million_tokens_usd",
       .unit = metric_unit::usd,
       .direction = better::smaller,
-      .meaning = "What useful work costs of a million generated tokens, as the facility's money says: rent or "
-                 "ownership, power of owners, goodput, evictions.",
+      .meaning =
+          "Cost of a million generated tokens under the facility's price model, divided by the useful share of "
+          "time: rent or ownership, power of owners, goodput, evictions.",
       .null_when = "the facility states no money",
       .needs = metric_needs::facility},
      [](const served_metrics& t) -> metric_value {

@@ -250,7 +250,7 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
     {{.name = "bill_per_million_tokens_usd",
       .unit = metric_unit::usd,
       .direction = better::smaller,
-      .meaning = "What useful work costs of a million tokens, as the facility's money says.",
+      .meaning = "Cost of a million tokens of useful work under the facility's price model.",
       .null_when = "the facility states no money, or no step was kept",
       .needs = metric_needs::facility},
      [](const record& o) -> metric_value {
