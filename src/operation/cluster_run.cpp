@@ -175,20 +175,40 @@ class shared_cluster final : public cluster_world {
     }
   }
 
-  /// A job that cannot do without a slow tray keeps it; else it goes to repair for all.
-  void find_slow_part(const operation_event& e, queue_control& q) {
-    const auto is_it = [&](const operation_state::slow_part& p) { return p.number == e.index; };
-    const auto part = std::find_if(base_.slow.begin(), base_.slow.end(), is_it);
-    if (part == base_.slow.end()) return;
-    const std::int32_t holder = part->tray < 0 ? hardware : holder_of(part->tray);
-    if (holder >= 0) {
-      operation_state& s = members_[at(holder)];
-      nvlsim::happen(s, now_, e);
-      if (std::any_of(s.slow.begin(), s.slow.end(), is_it)) return;
+  std::vector<std::int32_t> holders_of(const tray_range& r) const {
+    std::vector<std::int32_t> out;
+    for (std::size_t m = 0; m < members_.size(); ++m)
+      if (uses(members_[m].machine, r)) out.push_back(static_cast<std::int32_t>(m));
+    return out;
+  }
+
+  /// Whether all jobs on the trays find others, each apart from those that the ones before it take.
+  bool all_can_leave(const tray_range& r, const std::vector<std::int32_t>& holders) const {
+    std::vector<std::int32_t> taken;
+    for (const std::int32_t m : holders) {
+      machine_state trial = members_[at(m)].machine;
+      trial.trail.clear();
+      for (const std::int32_t t : taken) break_trays(trial, {t, 1});
+      if (!leaves(trial, r)) return false;
+      for (const auto& [from, to] : trial.trail) taken.push_back(to);
     }
-    for_others(holder, [&](operation_state& s) { nvlsim::happen(s, now_, e); });
+    return true;
+  }
+
+  /// A part that some job cannot do without is kept; else it goes to repair for all.
+  void find_slow_part(const operation_event& e, queue_control& q) {
+    const auto part = std::find_if(base_.slow.begin(), base_.slow.end(),
+                                   [&](const operation_state::slow_part& p) { return p.number == e.index; });
+    if (part == base_.slow.end()) return;
+    const std::vector<std::int32_t> holders = holders_of(part->trays);
+    if (std::any_of(holders.begin(), holders.end(), [&](std::int32_t m) { return restarts(members_[at(m)]); })) {
+      order_at(base_, std::max(1.0, base_.setup->recovery.find_slow.base()), e);
+      return;
+    }
+    if (!all_can_leave(part->trays, holders)) return;
     nvlsim::happen(base_, now_, e);
-    if (holder >= 0) settle(holder, q);
+    for (operation_state& s : members_) nvlsim::happen(s, now_, e);
+    for (const std::int32_t m : holders) settle(m, q);
   }
 
   /// `e.epoch`: 0 when it begins, 1 when it is over.

@@ -253,7 +253,7 @@ void order_at(operation_state& s, double after, const operation_event& e) {
 double speed_of(const operation_state& s) {
   double slowest = 1;
   for (const operation_state::slow_part& p : s.slow)
-    if (p.tray < 0 || s.machine.slot_of[at(p.tray)] >= 0) slowest = std::min(slowest, p.speed);
+    if (p.trays.count == 0 || uses(s.machine, p.trays)) slowest = std::min(slowest, p.speed);
   return pace(s, slowest_of(s)) * slowest;
 }
 

@@ -51,6 +51,11 @@ double speed_of(const operation_state& s);
 void order_finish(operation_state& s);
 
 inline bool is_running(const operation_state& s) { return s.phase == gpu_use::useful; }
+/// Whether the job restarts on trays that it already has. It does not look at trays that break before it runs.
+inline bool restarts(const operation_state& s) {
+  return s.phase == gpu_use::readying || s.phase == gpu_use::initialising || s.phase == gpu_use::loading ||
+         s.phase == gpu_use::first_step || s.phase == gpu_use::stalled;
+}
 /// Orders an event `after` seconds from now.
 void order_at(operation_state& s, double after, const operation_event& e);
 

@@ -139,7 +139,7 @@ void break_trays(machine_state& m, const tray_range& r) {
 void mend_trays(machine_state& m, const tray_range& r) {
   bool healed = false;
   for (std::int64_t t = r.first; t < r.first + r.count; ++t) {
-    if (--m.causes[at(t)] > 0) continue;
+    if (is_up(m, t) || --m.causes[at(t)] > 0) continue;
     --m.broken;
     if (m.notes_flips) m.flips.push_back(static_cast<std::int32_t>(t));
     healed = healed || m.slot_of[at(t)] >= 0;
@@ -164,6 +164,17 @@ std::int64_t move_hurt(machine_state& m) {
   }
   std::erase_if(m.hurt, [&](std::int32_t slot) { return is_up(m, m.tray_of[at(slot)]); });
   return moved;
+}
+
+bool uses(const machine_state& m, const tray_range& r) {
+  const auto first = m.slot_of.begin() + static_cast<std::ptrdiff_t>(r.first);
+  return std::any_of(first, first + static_cast<std::ptrdiff_t>(r.count), [](std::int32_t s) { return s >= 0; });
+}
+
+bool leaves(machine_state& trial, const tray_range& r) {
+  break_trays(trial, r);
+  move_hurt(trial);
+  return !uses(trial, r);
 }
 
 replica_range replicas_of(const machine_state& m, std::int32_t slot, std::int64_t replicas) {

@@ -10,28 +10,26 @@
 namespace nvlsim {
 namespace {
 
-bool has_spare(const operation_state& s, std::int64_t tray) {
-  const tray_range rack = trays_of(cluster_part::rack, tray, s.machine.shape);
-  for (std::int64_t t = rack.first; t < rack.first + rack.count; ++t)
-    if (s.machine.slot_of[at(t)] < 0 && s.machine.causes[at(t)] == 0) return true;
-  return !s.machine.free_racks.empty();
-}
-
 std::vector<operation_state::slow_part>::iterator find_slow(operation_state& s, std::int64_t number) {
   return std::find_if(s.slow.begin(), s.slow.end(), [&](const auto& p) { return p.number == number; });
 }
 
-/// Replaces a slow part after a save, if the job runs and a spare is there.
+/// Replaces a slow part after a save, if the job runs and all that its repair takes down can be done without.
 void evict(operation_state& s, const operation_event& e) {
   const auto found = find_slow(s, e.index);
   if (found == s.slow.end()) return;
-  const std::int64_t tray = found->tray;
-  const bool used = s.machine.slot_of[at(tray)] >= 0;
-  if (used && !has_spare(s, tray)) return;
+  const tray_range part = found->trays;
+  const bool used = uses(s.machine, part);
+  if (used && restarts(s)) {  // on the trays that it has: looked at again once it runs
+    order_at(s, std::max(1.0, s.setup->recovery.find_slow.base()), e);
+    return;
+  }
+  machine_state trial = s.machine;
+  if (used && !leaves(trial, part)) return;
   s.slow.erase(found);
-  break_trays(s.machine, {tray, 1});
+  break_trays(s.machine, part);
   order_at(s, component_of(s, e.component).repair.base(),
-           {.kind = operation_event_kind::mended, .component = e.component, .index = tray});
+           {.kind = operation_event_kind::mended, .component = e.component, .index = part.first});
   if (!used) return;
   ++s.outcome.tolls[at(e.component)].stops;
   if (is_running(s)) {

@@ -119,7 +119,7 @@ void slow_down(operation_state& s, std::int32_t c, std::int64_t tray, const chan
   const component& k = component_of(s, c);
   const bool everywhere = k.takes_down == cluster_part::site;
   const std::int64_t number = s.slow_parts++;
-  s.slow.push_back({number, everywhere ? -1 : tray, k.speed});
+  s.slow.push_back({number, everywhere ? tray_range{} : trays_of(part_down(k), tray, s.machine.shape), k.speed});
   const operation_event over{.kind = operation_event_kind::slow_over, .component = c, .index = number};
   order_at(s, repair_time(k, x), over);
   if (s.setup->recovery.evict_slow && !everywhere) {

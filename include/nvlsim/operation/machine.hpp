@@ -45,13 +45,19 @@ void occupy(machine_state& m, const std::vector<std::int32_t>& trays);
 /// Takes the job off its trays.
 void vacate(machine_state& m);
 
-/// Adds a cause to each tray, or removes one. Slots enter or leave `hurt`.
+/// Adds a cause to each tray, or removes one. Slots enter or leave `hurt`. Mending a tray that is up does nothing.
 void break_trays(machine_state& m, const tray_range& r);
 void mend_trays(machine_state& m, const tray_range& r);
 
 /// Moves hurt slots to spare trays of their rack; without a spare, moves all slots of the rack to a free rack with
 /// enough trays up. Returns the number of slots moved. Slots that found no place stay in `hurt`.
 std::int64_t move_hurt(machine_state& m);
+
+/// Whether any of the job's slots is on these trays.
+bool uses(const machine_state& m, const tray_range& r);
+/// Breaks these trays of `trial` and moves hurt slots. Returns whether every slot on them found another tray. Call
+/// it on a copy of a machine to ask whether the job could leave them.
+bool leaves(machine_state& trial, const tray_range& r);
 
 /// The first and last of the job's `replicas` that use a slot. Replicas take the job's GPUs in order.
 struct replica_range {

@@ -154,7 +154,8 @@ struct operation_state {
   std::int64_t shards = 1;  ///< of the batch, computed by each replica
 
   struct slow_part {
-    std::int64_t number = 0, tray = -1;
+    std::int64_t number = 0;
+    tray_range trays;  ///< that it slows, all at once; none: the job is slow wherever it is
     double speed = 1;
   };
   std::vector<slow_part> slow;

@@ -126,6 +126,29 @@ TEST_CASE("The only job of a shared cluster is as good as one that is followed a
   }
 }
 
+TEST_CASE("Slow parts of a shared cluster that take more down never do better, and their trays come back") {
+  operation_setup base = test::plain_setup(10, 4, 16);
+  base.cluster.racks_per_row = 4;
+  for (const bool evict : {true, false}) {
+    double before = 1;
+    for (const cluster_part part : test::parts_down) {
+      const operation_setup s = test::slowed(base, part, 8000 * day, evict);
+      cluster_setup c = cluster_of(s);
+      c.members = {member("large", s, 4, 16), member("small", s, 1, 8)};
+      const double share = share_of_one(c, 10);
+      INFO("evict " << evict << ", part " << static_cast<int>(part));
+      CHECK(share <= before + 0.001);
+      before = share;
+      // Trays are out for a day after an eviction, and never for longer.
+      const cluster_outcome o = run_cluster(c, 1);
+      const double gpus = static_cast<double>(trays_of(part, 0, c.shape).count * 4);
+      CHECK(o.schedule.time.down <= static_cast<double>(o.cluster.failures) * gpus * day * (1 + 1e-9));
+      if (evict && part < cluster_part::row) CHECK(o.schedule.time.down > 0);
+      if (!evict || part == cluster_part::site) CHECK(o.schedule.time.down == 0);
+    }
+  }
+}
+
 /// An important job beside six batch jobs of a queue that it may preempt.
 cluster_setup beside_fillers(const operation_setup& hardware) {
   cluster_setup c = cluster_of(hardware);

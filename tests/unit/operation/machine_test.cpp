@@ -46,6 +46,29 @@ TEST_CASE("A tray that waits for two repairs is back after the second") {
   CHECK(m.hurt.empty());
 }
 
+TEST_CASE("A repair of what is up changes nothing") {
+  machine_state m = four_racks();
+  break_trays(m, {3, 1});
+  mend_trays(m, {0, 18});
+  mend_trays(m, {0, 18});
+  CHECK(m.broken == 0);
+  CHECK(m.causes == std::vector<std::uint16_t>(m.causes.size(), 0));
+}
+
+TEST_CASE("A job can leave trays if all its slots on them find others") {
+  const machine_state m = four_racks();
+  const auto can_leave = [&](const tray_range& r) {
+    machine_state trial = m;
+    return leaves(trial, r);
+  };
+  CHECK(uses(m, {0, 1}));
+  CHECK_FALSE(uses(m, {17, 1}));
+  CHECK(can_leave({0, 1}));
+  CHECK(can_leave({0, 2}));
+  CHECK(can_leave({0, 18}));        // to the free rack
+  CHECK_FALSE(can_leave({0, 36}));  // two racks to one
+}
+
 TEST_CASE("Replicas take the trays of a job in order") {
   const machine_state m = four_racks();
   CHECK(replicas_of(m, 0, 12).first == 0);

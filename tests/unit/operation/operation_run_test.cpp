@@ -1,7 +1,9 @@
 #include "nvlsim/operation/operation_run.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <map>
 
 #include "unit/operation/setups.hpp"
 
@@ -122,6 +124,65 @@ TEST_CASE("Answers move as physics says") {
   CHECK(with([](auto& s) { s.failures.components[4].detection = secs(48 * hour); }) < now);
   CHECK(with([](auto& s) { s.failures.lemons.removed_after = 1; }) > now);
   CHECK(with([](auto& s) { s.maintenance.lasts = seconds::from_base(10 * hour); }) < now);
+}
+
+TEST_CASE("Slow parts that take more down never do better, whether they are replaced or kept") {
+  operation_setup base = plain_setup(10, 4, 16);
+  base.cluster.racks_per_row = 4;
+  for (const bool evict : {true, false}) {
+    double before = 1;
+    for (const cluster_part part : parts_down) {
+      operation_setup s = slowed(base, part, 4000 * day, evict);
+      const double share = useful_share(s, 20).mean;
+      INFO("evict " << evict << ", part " << static_cast<int>(part));
+      CHECK(share <= before + 0.001);
+      s.failures.components[0].mtbf *= 0.25;
+      CHECK(useful_share(s, 20).mean < share);
+      before = share;
+    }
+  }
+}
+
+/// Lets a run go on until its last repair, without further failures after its end.
+machine_state repaired(const operation_setup& s, std::uint64_t seed) {
+  operation_state state = begin_operation(s, seed);
+  std::multimap<double, operation_event> due;
+  for (;;) {
+    for (const operation_order& o : state.orders)
+      if (o.at <= s.duration.base() || o.what.kind == operation_event_kind::mended) due.emplace(o.at, o.what);
+    state.orders.clear();
+    if (due.empty()) return state.machine;
+    const auto [now, what] = *due.begin();
+    due.erase(due.begin());
+    happen(state, now, what);
+  }
+}
+
+TEST_CASE("When all repairs are done all trays are up, whatever failed") {
+  for (const bool evict : {true, false})
+    for (const failure_effect effect : {failure_effect::stops, failure_effect::slows, failure_effect::corrupts})
+      for (const cluster_part part : parts_down) {
+        operation_setup s = slowed(plain_setup(10, 4, 16), part, 1000 * day, evict);
+        s.cluster.racks_per_row = 4;
+        s.failures.components[0].effect = effect;
+        s.failures.components[0].detection = secs(600);
+        const machine_state m = repaired(s, 1);
+        INFO("evict " << evict << ", effect " << static_cast<int>(effect) << ", part " << static_cast<int>(part));
+        CHECK(m.broken == 0);
+        CHECK(m.hurt.empty());
+        CHECK(std::count(m.causes.begin(), m.causes.end(), 0) == m.shape.trays());
+      }
+}
+
+TEST_CASE("A job leaves a rack with a slow switch only if a rack has room for all its trays of it") {
+  for (const std::int64_t racks : {5, 4}) {
+    operation_setup s = slowed(plain_setup(racks, 4, 16), cluster_part::rack, 4000 * day, true);
+    const operation_outcome o = run_by_queue(s, 1);
+    INFO(racks << " racks");
+    CHECK(o.tolls[0].failures > 0);
+    CHECK((o.tolls[0].stops > 0) == (racks == 5));
+    CHECK((spent(o, gpu_use::repair) > 0) == (racks == 5));
+  }
 }
 
 TEST_CASE("Without spares a job that shrinks does more than one that waits, and replicas that drop out more yet") {

@@ -97,6 +97,25 @@ inline operation_setup eventful(recovery_mode mode) {
   return s;
 }
 
+/// A job on a cluster whose only trouble are parts that slow it: one per GPU in `mtbf`, repaired in a day.
+inline operation_setup slowed(const operation_setup& base, cluster_part part, double mtbf_s, bool evict) {
+  operation_setup s = base;
+  component slow = stopper("slow", part, mtbf_s, day);
+  slow.effect = failure_effect::slows;
+  slow.repair_is_fixed = true;
+  slow.speed = 0.5;
+  s.failures.components = {slow};
+  s.save.pause = secs(1);
+  s.recovery.evict_slow = evict;
+  s.recovery.find_slow = secs(300);
+  s.recovery.decide = secs(60);
+  s.recovery.init = secs(60);
+  return s;
+}
+/// Parts of hardware that may be out, each in the next.
+inline constexpr cluster_part parts_down[] = {cluster_part::tray, cluster_part::rack, cluster_part::row,
+                                              cluster_part::site};
+
 /// Mean and standard error of the mean of the useful share over seeds.
 struct share_of_seeds {
   double mean = 0, error = 0;
