@@ -79,14 +79,15 @@ value saves(const operation_study& s, const std::vector<save_times>& tiers) {
 }
 
 value estimates(const operation_study& s, const training_tally& t, const std::vector<save_times>& tiers) {
-  const restart_costs c = mean_costs(s.setup, tiers);
+  const restart_costs c = mean_costs(s.setup, tiers), now = costs_at(s.setup, tiers, t.interval);
+  const seconds best = best_interval(s.setup, tiers), longer = std::max(best, seconds::from_base(1e-3));
   value out{value::object{{"mttf_s", c.mttf.base()}}};
   out.set("restart_s", c.restart.base());
-  out.set("ettr_daly_exact", daly_useful_share(c, t.interval));
-  out.set("ettr_first_order", first_order_useful_share(c, t.interval));
-  out.set("best_interval_s", best_interval(c).base());
+  out.set("ettr_daly_exact", daly_useful_share(now, t.interval));
+  out.set("ettr_first_order", first_order_useful_share(now, t.interval));
+  out.set("best_interval_s", best.base());
   out.set("young_interval_s", young_interval(c).base());
-  out.set("ettr_at_best_interval", daly_useful_share(c, std::max(best_interval(c), seconds::from_base(1e-3))));
+  out.set("ettr_at_best_interval", daly_useful_share(costs_at(s.setup, tiers, longer), longer));
   return out;
 }
 

@@ -47,22 +47,62 @@ void begin_maintenance(operation_state& s) {
 }  // namespace
 
 seconds save_interval(const operation_setup& s, const std::vector<save_times>& tiers) {
-  const seconds wanted = s.save.interval ? *s.save.interval : best_interval(mean_costs(s, tiers));
+  const seconds wanted = s.save.interval ? *s.save.interval : best_interval(s, tiers);
   return seconds::from_base(start_clock(tiers, wanted).interval);
+}
+
+namespace {
+
+/// A kind of component that stops a job, and how often.
+struct stops_of {
+  const component* kind = nullptr;
+  double a_day = 0;
+};
+std::vector<stops_of> stops_by_component(const operation_setup& s) {
+  const std::int64_t gpus = s.asked.slots * s.cluster.gpus_per_tray;
+  std::vector<stops_of> out;
+  for (const component& k : s.failures.components) {
+    if (k.effect != failure_effect::stops || k.tolerated.peek() > 0) continue;
+    const bool everywhere = k.of == cluster_part::process || k.of == cluster_part::site;
+    const double share =
+        everywhere ? 1 : static_cast<double>(s.asked.slots) / static_cast<double>(s.cluster.trays());
+    out.push_back({&k, failures_per_day(k, s.cluster, gpus) * share});
+  }
+  return out;
+}
+
+}  // namespace
+
+double saves_between_copies(const operation_setup& s, const std::vector<save_times>& tiers) {
+  double a_day = 0, saves = 0;
+  for (const stops_of& x : stops_by_component(s)) {
+    std::int64_t fewest = tiers.back().every;
+    for (const save_times& t : tiers)
+      if (t.survives >= x.kind->takes_down) fewest = std::min(fewest, t.every);
+    a_day += x.a_day;
+    saves += x.a_day * static_cast<double>(fewest);
+  }
+  return a_day > 0 ? saves / a_day : 1;
+}
+
+restart_costs costs_at(const operation_setup& s, const std::vector<save_times>& tiers, seconds interval) {
+  restart_costs c = mean_costs(s, tiers);
+  c.restart += (interval + c.save) * ((saves_between_copies(s, tiers) - 1) / 2);
+  return c;
+}
+
+seconds best_interval(const operation_setup& s, const std::vector<save_times>& tiers) {
+  restart_costs c = mean_costs(s, tiers);
+  c.mttf = c.mttf / saves_between_copies(s, tiers);
+  return best_interval(c);
 }
 
 restart_costs mean_costs(const operation_setup& s, const std::vector<save_times>& tiers) {
   const std::int64_t gpus = s.asked.slots * s.cluster.gpus_per_tray;
   double a_day = 0, of_hardware = 0;
-  for (const component& k : s.failures.components) {
-    if (k.effect != failure_effect::stops || k.tolerated.peek() > 0) continue;
-    const bool program = k.of == cluster_part::process;
-    const double share = program || k.of == cluster_part::site
-                             ? 1
-                             : static_cast<double>(s.asked.slots) / static_cast<double>(s.cluster.trays());
-    const double stops = failures_per_day(k, s.cluster, gpus) * share;
-    a_day += stops;
-    if (!program) of_hardware += stops;
+  for (const stops_of& x : stops_by_component(s)) {
+    a_day += x.a_day;
+    if (x.kind->of != cluster_part::process) of_hardware += x.a_day;
   }
   const shard_copies& x = s.recovery.shards;
   const bool redundant = s.recovery.mode == recovery_mode::redundant;

@@ -155,7 +155,7 @@ struct operation_state {
 
   struct slow_part {
     std::int64_t number = 0;
-    tray_range trays;  ///< that it slows, all at once; none: the job is slow wherever it is
+    tray_range trays;  ///< that it slows; empty: the job is slow on any tray
     double speed = 1;
   };
   std::vector<slow_part> slow;
@@ -179,6 +179,13 @@ std::vector<save_times> tiers_of(const operation_setup& s);
 /// Inputs of the closed forms: means over everything that stops the job. Assumes that a restart loads the copy of
 /// the last tier.
 restart_costs mean_costs(const operation_setup& s, const std::vector<save_times>& tiers);
+/// The mean number of saves between two copies that survive a failure, over everything that stops the job. 1 if
+/// every save survives all of it.
+double saves_between_copies(const operation_setup& s, const std::vector<save_times>& tiers);
+/// `mean_costs` of a job with this interval. Work redone because only an older tier has a copy counts as restart.
+restart_costs costs_at(const operation_setup& s, const std::vector<save_times>& tiers, seconds interval);
+/// The best interval by Daly's exact form. If failures find only every n-th copy, they count n times.
+seconds best_interval(const operation_setup& s, const std::vector<save_times>& tiers);
 /// The interval between saves: the given one, or the best for the job's failures; never shorter than a copy.
 seconds save_interval(const operation_setup& s, const std::vector<save_times>& tiers);
 

@@ -207,5 +207,35 @@ TEST_CASE("A job with an amount of work ends when it is done") {
   CHECK(o.useful_share() == Approx(10.5 * 3600 / (10.5 * 3600 + 600)));
 }
 
+TEST_CASE("The interval that is taken for the best is, also where failures leave only older copies") {
+  for (const std::int64_t every : {1, 4, 16}) {
+    operation_setup s = plain_setup(6, 4, 16);
+    s.failures.components = {stopper("gpu", cluster_part::tray, 300 * day, hour),
+                             stopper("program", cluster_part::process, 300 * day, 0)};
+    s.save.pause = secs(10);
+    save_tier drives = s.save.tiers.front();
+    drives.to = save_place::nvme;
+    s.save.tiers.insert(s.save.tiers.begin(), drives);
+    s.save.tiers.back().every = every;
+    const std::vector<save_times> tiers = tiers_of(s);
+    // Half of the failures leave the drives, the others only what is in the store.
+    const double share_of_trays = 64.0 / 108, hardware = 432 * share_of_trays, programs = 256;
+    CHECK(saves_between_copies(s, tiers) ==
+          Approx((hardware * static_cast<double>(every) + programs) / (hardware + programs)));
+    s.save.interval.reset();
+    const seconds best = save_interval(s, tiers);
+    const auto share = [&](double factor) {
+      operation_setup at = s;
+      at.save.interval = best * factor;
+      return useful_share(at, 60).mean;
+    };
+    const double now = share(1);
+    INFO("every " << every << ": " << best.base() << " s");
+    CHECK(now > share(0.4));
+    CHECK(now > share(2.5));
+    CHECK(daly_useful_share(costs_at(s, tiers, best), best) == Approx(now).margin(0.006));
+  }
+}
+
 }  // namespace
 }  // namespace nvlsim
