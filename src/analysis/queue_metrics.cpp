@@ -164,11 +164,12 @@ void add_queue_sections(result& r, const queue_study& s) {
   for (const std::string& n : s.job_notes) r.notes.push_back("queue: " + n);
   if (const std::int64_t waiting = first.jobs - first.never - first.started; waiting > 0)
     r.notes.push_back(
-        fmt::format("queue: {} jobs never started in the time that is simulated; queue times leave "
-                    "them out",
-                    waiting));
+        fmt::format("queue: {} never started in the time that is simulated; queue times leave {} out",
+                    waiting == 1 ? "1 job" : fmt::format("{} jobs", waiting), waiting == 1 ? "it" : "them"));
   if (first.never > 0)
-    r.notes.push_back(fmt::format("queue: {} jobs fit no empty cluster and are left out", first.never));
+    r.notes.push_back(fmt::format("queue: {} no empty cluster and {} left out",
+                                  first.never == 1 ? "1 job fits" : fmt::format("{} jobs fit", first.never),
+                                  first.never == 1 ? "is" : "are"));
   set_band(r, s, "queue_utilisation_fraction", [](const queue_outcome& o) { return o.summary.utilisation; });
   set_band(r, s, "queue_fragmentation_fraction", [](const queue_outcome& o) { return o.summary.fragmentation; });
   set_band(r, s, "queue_redone_fraction", share_of_time<&gpu_time::redone>);

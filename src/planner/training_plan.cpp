@@ -65,6 +65,19 @@ class run_planner {
       problems.add("--tokens", "", "a number of days needs the tokens of the whole run");
     if (q_.gpus == 0 && q_.days == 0) problems.add("--days", "", "give --days or --gpus");
     problems.throw_if_any();
+    if (!q_.failures.empty()) check_failures();
+  }
+
+  /// Refuses an operation profile that cannot be read, before anything is searched.
+  void check_failures() const {
+    try {
+      months_of(q_.base.text, 1);
+    } catch (const input_error& e) {  // of the rest, the layout is not known yet
+      diagnostics problems;
+      for (const problem& p : e.problems())
+        if (p.pointer == "/workload/profile") problems.add(p);
+      problems.throw_if_any();
+    }
   }
 
   const found_training& try_gpus(std::int64_t gpus) {
@@ -79,8 +92,15 @@ class run_planner {
   /// Plays the run through failures; a few seeds, over about its time.
   void allow_for_failures(planned_training& t) const {
     constexpr double shortest = 7, longest = 180;  // days
-    const double days = std::clamp(t.days.value_or(30), shortest, longest);
-    value job = t.text;
+    const scenario s = months_of(t.text, std::clamp(t.days.value_or(30), shortest, longest));
+    const priced_operation priced = price_alone(s);
+    if (!priced.reasons.empty()) return;
+    t.goodput = measure_alone(s, priced).training->ettr;
+    if (t.days) *t.days *= q_.goodput / *t.goodput;
+  }
+
+  /// The training scenario `job` as a job that runs for so long, with the failures.
+  scenario months_of(const value& job, double days) const {
     value text{value::object{{"schema", "nvlsim.scenario/1"}, {"name", "run"}}};
     text.set("platform", *job.find("platform"));
     text.set("workload", value::object{{"kind", "operation"},
@@ -93,11 +113,7 @@ class run_planner {
     text.set("jobs", value::array{std::move(alone)});
     plan_base months = q_.base;
     months.text = std::move(text);
-    const scenario s = read_base(months);
-    const priced_operation priced = price_alone(s);
-    if (!priced.reasons.empty()) return;
-    t.goodput = measure_alone(s, priced).training->ettr;
-    if (t.days) *t.days *= q_.goodput / *t.goodput;
+    return read_base(months);
   }
 
   bool qualifies(const found_training& f) const {

@@ -66,6 +66,10 @@ TEST_CASE("A plan that plays failures takes longer by the time that they cost") 
   CHECK(with.best->layout == without.best->layout);
   q.failures = "no-such-fleet";
   CHECK_THROWS_AS(plan_training_run(q), input_error);
+  // Before anything is searched.
+  plan_watch stopped;
+  stopped.stop = [] { return true; };
+  CHECK_THROWS_AS(plan_training_run(q, stopped), input_error);
 }
 
 TEST_CASE("Where nothing is fast enough, the fastest is told") {
