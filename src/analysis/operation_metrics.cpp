@@ -71,7 +71,7 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
     {{.name = "fleet_bill_usd",
       .unit = metric_unit::usd,
       .direction = better::smaller,
-      .meaning = "What the fleet's ready and starting replicas cost, as the facility's money says.",
+      .meaning = "What is paid for the fleet's ready and starting replicas, as the facility's money says.",
       .null_when = "the facility states no money",
       .needs = metric_needs::fleet},
      [](const record& o) -> metric_value {
@@ -240,22 +240,34 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
       .unit = metric_unit::usd,
       .direction = better::smaller,
       .meaning =
-          "What all GPUs of the cluster cost until the job or the run ends, as the facility's money says; its "
-          "goodput is that of the run.",
+          "What is paid for all GPUs of the cluster until the job or the run ends, as the facility's money says, "
+          "whatever came of the time.",
       .null_when = "the facility states no money",
       .needs = metric_needs::facility},
      [](const record& o) -> metric_value {
-       return o.site->bill ? metric_value(o.site->bill->base()) : metric_value();
+       return o.site->paid ? metric_value(o.site->paid->base()) : metric_value();
      }},
     {{.name = "bill_per_million_tokens_usd",
       .unit = metric_unit::usd,
       .direction = better::smaller,
-      .meaning = "Cost of a million tokens of useful work under the facility's price model.",
+      .meaning = "Cost of a million tokens of kept steps under the facility's price model: what is paid, over the "
+                 "share of time that evictions of spot GPUs leave.",
       .null_when = "the facility states no money, or no step was kept",
       .needs = metric_needs::facility},
      [](const record& o) -> metric_value {
        const double tokens = o.training ? o.training->tokens : 0;
        return o.site->bill && tokens > 0 ? metric_value(o.site->bill->base() / tokens * 1e6) : metric_value();
+     }},
+    {{.name = "power_cap_slowdown_fraction",
+      .unit = metric_unit::fraction,
+      .direction = better::smaller,
+      .meaning =
+          "By how much a cap that the facility's limits impose lengthens the step of the job; the largest of "
+          "several jobs.",
+      .null_when = "no limit caps the GPUs",
+      .needs = metric_needs::facility},
+     [](const record& o) -> metric_value {
+       return o.cap_slowdown ? metric_value(*o.cap_slowdown) : metric_value();
      }},
 };
 

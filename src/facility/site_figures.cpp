@@ -24,7 +24,10 @@ site_figures figures_of(const facility_spec& f, const site_work& w, const std::o
   out.power = power;
   const joules racks = w.racks * (1 + (power ? power->burnt_share : 0));
   out.took = footprint_of(f.overheads, racks, w.time);
-  if (f.money) out.bill = bill_for(*f.money, w.gpus, w.time, out.took.at_meter.value_or(joules{})).total();
+  if (!f.money) return out;
+  const bill b = bill_for(*f.money, w.gpus, w.time, out.took.at_meter.value_or(joules{}));
+  out.bill = b.total();
+  out.paid = b.paid();
   return out;
 }
 

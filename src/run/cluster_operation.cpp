@@ -60,6 +60,7 @@ double weights_of(const result& replica) {
 struct priced_cluster {
   cluster_setup setup;
   std::vector<watts> drawn;
+  std::optional<double> cap_slowdown;  ///< of steps, the largest
 };
 
 void add_member(priced_cluster& to, const scenario& s, const operation_case& c, const cluster_job& j,
@@ -80,6 +81,7 @@ void add_member(priced_cluster& to, const scenario& s, const operation_case& c, 
     if (step.outcome.status != run_status::ok) return refuse(step.outcome);
     m.life = setup_of(s, *c.cluster, j, step.time);
     drawn = drawn_while_training(step.outcome);
+    if (const auto x = cap_slowdown(step.outcome)) to.cap_slowdown = std::max(*x, to.cap_slowdown.value_or(*x));
     for (const std::string& n : step.outcome.notes) about.notes.push_back(j.name + ": " + n);
   }
   for (const std::string& p : setup_problems(m.life, c.cluster->seeds)) about.reasons.push_back(j.name + ": " + p);
@@ -104,7 +106,8 @@ watts drawn_by_batch(const scenario& s, const priced_cluster& c) {
 }
 
 /// The site over the run, mean over the seeds.
-site_figures site_of_cluster(result& out, const scenario& s, const priced_cluster& c, const cluster_study& study) {
+site_figures site_of_cluster(result& out, const scenario& s, const priced_cluster& c, const cluster_study& study,
+                             double goodput) {
   const double all = static_cast<double>(study.setup.shape.gpus()) * study.setup.queue.duration.base() *
                      static_cast<double>(study.runs.size());
   std::vector<drawn_share> work;
@@ -122,7 +125,7 @@ site_figures site_of_cluster(result& out, const scenario& s, const priced_cluste
     out.notes.push_back(fmt::format("assumed power of a batch job's GPU with its share of the rack: {:.4g} W",
                                     work.back().each.base()));
   }
-  return site_of_shares(out, s, work, study.setup.queue.duration);
+  return site_of_shares(out, s, {std::move(work), study.setup.queue.duration, goodput});
 }
 
 cluster_seed numbers_of(const cluster_setup& c, const cluster_outcome& o) {
@@ -219,7 +222,8 @@ void run_shared_cluster(run_record& out, const scenario& s, const operation_case
   }
   m.training = tally_of(study);
   m.availability = availability_of(study);
-  if (s.facility) m.site = site_of_cluster(r, s, priced, study);
+  if (s.facility) m.site = site_of_cluster(r, s, priced, study, m.training ? m.training->goodput : 1);
+  m.cap_slowdown = priced.cap_slowdown;
   add_cluster_sections(r, study);
   add_queue_sections(r, queued);
   m.queue = std::move(queued);

@@ -171,30 +171,52 @@ watts drawn_at(const platform& p, watts gpu) {
   return rack_draw(p, gpu * in_rack) / in_rack;
 }
 
+std::optional<double> cap_slowdown(const result& step) {
+  const value* v = step.metrics.find("power_cap_slowdown_fraction");
+  return v && v->number() ? std::optional(*v->number()) : std::nullopt;
+}
+
+void note_evictions(result& out, const payment& p, const eviction_note& followed) {
+  if (p.way == purchase::spot)
+    out.notes.push_back(
+        fmt::format("evictions of spot GPUs stop and lengthen nothing in this run: {}; to follow them, {}",
+                    followed.figure, followed.by));
+}
+
 // GPUs outside work are idle: those of a stopped job, spare ones and those in repair.
-site_figures site_of_shares(result& out, const scenario& s, const std::vector<drawn_share>& work, seconds wall) {
+site_figures site_of_shares(result& out, const scenario& s, const cluster_time& t) {
   const platform& p = s.platform;
   facility_spec f = *s.facility;
   const double gpus = static_cast<double>(p.gpus());
   double idle = 1;
   watts mean;
-  for (const drawn_share& w : work) mean += w.each * w.share, idle -= w.share;
+  for (const drawn_share& w : t.work) mean += w.each * w.share, idle -= w.share;
   mean += drawn_at(p, p.gpu.idle_power) * std::max(0.0, idle);
-  const joules racks = mean * gpus * wall;
-  if (f.money) f.money->goodput = 1.0;  // the run has it
+  const joules racks = mean * gpus * t.wall;
   value section = out.energy.find("facility") ? *out.energy.find("facility") : value{value::object{}};
-  section.set("mean_rack_W", (racks / wall).base() / p.racks);
+  section.set("mean_rack_W", (racks / t.wall).base() / p.racks);
+  if (const auto& carbon = f.overheads.carbon)
+    section.set("carbon_g_per_kWh", carbon->mean_over(f.overheads.start_h, t.wall));
   out.energy.set("facility", std::move(section));
-  if (f.money) out.cost.set("facility", money_value(*f.money, p.gpus()));
-  return figures_of(f, {racks, gpus, wall}, {});
+  if (f.money) {
+    f.money->goodput = t.goodput;
+    out.cost.set("facility", money_value(*f.money, gpus));
+    note_evictions(out, *f.money,
+                   {"only bill_per_million_tokens_usd has the share of time that they leave",
+                    "give a component of /workload/failures"});
+    f.money->goodput = 1.0;  // the tokens have it
+  }
+  return figures_of(f, {racks, gpus, t.wall}, {});
 }
 
 site_figures site_of_months(result& out, const scenario& s, const training_tally& job, const result& step) {
   value section = step.energy.find("facility") ? *step.energy.find("facility") : value{value::object{}};
   if (job.stops > 0) section.set("between_stops_s", job.wall / job.stops);
   out.energy.set("facility", std::move(section));
-  return site_of_shares(out, s, {{drawn_while_training(step), job.goodput + job.redone + job.copies}},
-                        seconds::from_base(job.wall));
+  return site_of_shares(out, s,
+                        {{{drawn_while_training(step), job.goodput + job.redone + job.copies}},
+                         seconds::from_base(job.wall),
+                         job.goodput});
 }
 
 void add_facility(run_record& out, const scenario& s, const limited_scenario& limits, const step_power* power) {

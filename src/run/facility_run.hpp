@@ -44,9 +44,23 @@ struct drawn_share {
   watts each;
   double share = 0;
 };
-/// The site of a cluster over a time in which its GPUs worked so; the others were idle. Adds to the result's
-/// section.
-site_figures site_of_shares(result& out, const scenario& s, const std::vector<drawn_share>& work, seconds wall);
+/// Months of a cluster.
+struct cluster_time {
+  std::vector<drawn_share> work;  ///< the other GPUs were idle
+  seconds wall;
+  double goodput = 1;
+};
+/// The site over them. Adds to the result's sections, and a note on what of the money the run does not follow.
+site_figures site_of_shares(result& out, const scenario& s, const cluster_time& t);
+
+/// By how much a cap of the facility lengthens a step that ran, if one does.
+std::optional<double> cap_slowdown(const result& step);
+/// Which figure has evictions of spot GPUs, and what would make a run follow them.
+struct eviction_note {
+  const char *figure, *by;
+};
+/// A note of a run that does not follow evictions, if GPUs are spot.
+void note_evictions(result& out, const payment& p, const eviction_note& followed);
 
 /// The site of a cluster over the months of a job, from a step of it. Adds the step's section, and how often the
 /// job stops.

@@ -13,6 +13,7 @@
 #include "nvlsim/run/run.hpp"
 #include "nvlsim/scenario/fleet_case.hpp"
 #include "nvlsim/units/statistics.hpp"
+#include "run/facility_run.hpp"
 #include "run/operation_setup.hpp"
 
 namespace nvlsim {
@@ -200,7 +201,7 @@ fleet_figures figures_of(const scenario& s, const fleet_sums& sums, double seeds
   out.carbon_g = took.carbon_g;
   if (site->money)
     out.bill =
-        bill_for(*site->money, out.gpus, seconds::from_base(duration), took.at_meter.value_or(joules{})).total();
+        bill_for(*site->money, out.gpus, seconds::from_base(duration), took.at_meter.value_or(joules{})).paid();
   return out;
 }
 
@@ -235,6 +236,9 @@ void run_fleet(run_record& out, const scenario& s, const operation_case& c, oper
   r.breakdown.set("replica_curves", std::move(curves));
   add_band(r, "fleet_availability_fraction", sums.availability);
   add_band(r, "fleet_slo_attained_fraction", sums.attained);
+  if (s.facility && s.facility->money)
+    note_evictions(r, *s.facility->money,
+                   {"fleet_bill_usd is what is paid", "lower /workload/fleet/failures/gpu_mtbf"});
   r.notes.push_back(
       "the load of a fleet is divided evenly over ready replicas; each replica performs as in an open-loop "
       "run at its rate");

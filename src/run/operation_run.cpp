@@ -84,11 +84,10 @@ void add_racks(run_record& out, const operation_study& s) {
   out.left_out += (out.left_out.empty() ? "" : "; ") + missing;
 }
 
-/// The job with its step, which `step` gets.
-priced_operation priced(const scenario& s, const operation_case& c, step_price& step) {
+priced_operation priced(const scenario& s, const operation_case& c) {
   const cluster_job& job = c.jobs.front();
   priced_operation out;
-  step = price_step(job, {});
+  step_price step = price_step(job, {});
   if (step.outcome.status != run_status::ok) {
     for (const std::string& reason : step.outcome.reasons) out.reasons.push_back(job.name + ": " + reason);
     return out;
@@ -98,21 +97,22 @@ priced_operation priced(const scenario& s, const operation_case& c, step_price& 
   out.study.tokens_per_step = static_cast<double>(w.global_batch_size * w.seq_length);
   if (s.platform.price.per_gpu) out.study.price = s.platform.price.per_gpu->read();
   out.reasons = setup_problems(out.study.setup, c.cluster->seeds);
+  out.step = std::move(step.outcome);
   return out;
 }
 
 void run_job(run_record& out, const scenario& s, const operation_case& c, operation_metrics& m, bool actors) {
   result& r = out.outcome;
-  step_price step;
-  priced_operation job = priced(s, c, step);
+  priced_operation job = priced(s, c);
   r.reasons = job.reasons;
   if (!r.reasons.empty()) return;
   operation_study& study = job.study;
   study.runs = play(study.setup, s, c.cluster->seeds, actors);
   m.training = tally_of(study);
   const std::string& name = c.jobs.front().name;
-  for (const std::string& n : step.outcome.notes) r.notes.push_back(name + ": " + n);
-  if (s.facility) m.site = site_of_months(r, s, *m.training, step.outcome);
+  for (const std::string& n : job.step.notes) r.notes.push_back(name + ": " + n);
+  if (s.facility) m.site = site_of_months(r, s, *m.training, job.step);
+  m.cap_slowdown = cap_slowdown(job.step);
   add_notes(r, study, *m.training);
   add_operation_sections(r, study, *m.training);
   add_picture(out, study, name);
@@ -127,10 +127,7 @@ bool is_followed_alone(const scenario& s) {
   return c && is_lone(*c);
 }
 
-priced_operation price_alone(const scenario& s) {
-  step_price step;
-  return priced(s, std::get<operation_case>(s.workload), step);
-}
+priced_operation price_alone(const scenario& s) { return priced(s, std::get<operation_case>(s.workload)); }
 
 operation_metrics measure_alone(const scenario& s, const priced_operation& job) {
   const auto& c = std::get<operation_case>(s.workload);
@@ -141,6 +138,12 @@ operation_metrics measure_alone(const scenario& s, const priced_operation& job) 
   m.gpus = study.setup.cluster.gpus();
   m.lone = true;
   m.training = tally_of(study);
+  if (s.facility) {
+    scenario machine = s;
+    machine.platform.racks = static_cast<int>(study.setup.cluster.racks);
+    result sections;
+    m.site = site_of_months(sections, machine, *m.training, job.step);
+  }
   return m;
 }
 

@@ -416,10 +416,10 @@ void read_parts(config::reader& r, const reading& of, scenario_source& in, scena
 }
 
 /// Whether power and money of the scenario's kind are worked out.
-bool has_site(const scenario& s) {
+bool has_site(const scenario& s, config::reader& r) {
+  if (const auto* c = std::get_if<operation_case>(&s.workload)) return c->fleet || r.has("jobs");
   return std::holds_alternative<training_workload>(s.workload) ||
-         std::holds_alternative<inference_workload>(s.workload) ||
-         std::holds_alternative<operation_case>(s.workload);
+         std::holds_alternative<inference_workload>(s.workload);
 }
 
 /// The content is incomplete if there are problems.
@@ -448,8 +448,11 @@ scenario read_document(config::document text, const reading& of, diagnostics& pr
     if (own.empty()) follow_racks(*in, s);
     read_requests(s, doc, own);
   }
-  if (has_site(s)) s.facility = read_facility(r, in->hardware.content, of.data.platforms / "sites", own);
-  else r.belongs("facility", "training, inference and operation");
+  if (has_site(s, r)) s.facility = read_facility(r, in->hardware.content, of.data.platforms / "sites", own);
+  else
+    r.belongs("facility",
+              "training, inference, and operation with jobs or a fleet of its own; a queue has no power or price "
+              "of its jobs");
   r.done();
   if (own.empty()) check_fidelity(s, doc, own);
   if (own.empty()) check_stack(r, s, in->software->file.content);

@@ -60,7 +60,7 @@ std::unique_ptr<search_space> space_for(const scenario& s, const search_options&
 searcher::searcher(const scenario& s, const search_options& o) : scenario_(s), options_(o) {
   diagnostics problems;
   space_ = space_for(s, o, problems);
-  if (!space_) problems.throw_if_any();
+  if (!space_ || space_->metrics.empty()) problems.throw_if_any();  // nothing to rank by, whatever is asked
   read_ranking(problems);
   read_constraints(problems);
   problems.throw_if_any();
@@ -75,7 +75,10 @@ searcher::searcher(const scenario& s, const search_options& o) : scenario_(s), o
 }
 
 std::string searcher::hint_for(const metric& m) const {
-  if (m.unit == metric_unit::usd && !scenario_.platform.price.per_gpu)
+  const bool bill = m.unit == metric_unit::usd && m.name.starts_with("bill_");
+  if (bill && scenario_.facility && !scenario_.facility->money)
+    return " is not known: the facility has no money; give one, --set /facility/money={...}";
+  if (m.unit == metric_unit::usd && !bill && !scenario_.platform.price.per_gpu)
     return " is not known: the platform has no price; give one, --set '/platform/price/per_gpu=4 USD/h'";
   const auto* w = std::get_if<training_workload>(&scenario_.workload);
   return w && m.needs == metric_needs::token_budget && !w->token_budget ? " needs /workload/token_budget" : "";

@@ -48,7 +48,8 @@ class operation_layouts final : public search_space {
     known_.back().words.assign(recovery_mode_names.begin(), recovery_mode_names.end());
     for (const metric& m : metrics_of(metric_kind::operation))
       if (m.direction != better::neither &&
-          (m.needs == metric_needs::training_job || m.needs == metric_needs::lone_job))
+          (m.needs == metric_needs::training_job || m.needs == metric_needs::lone_job ||
+           (m.needs == metric_needs::facility && s.facility && m.name != "power_cap_slowdown_fraction")))
         metrics.emplace_back(m.name);
     const allowed_values allowed(o.restrictions, known_, problems);
     if (problems.empty()) list(allowed, domain);

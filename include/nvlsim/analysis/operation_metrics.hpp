@@ -50,7 +50,8 @@ struct operation_metrics {
   bool lone = false;                   ///< one job, which has the cluster
   std::optional<double> availability;  ///< of services that share the cluster with other jobs
   std::optional<fleet_figures> fleet;
-  std::optional<site_figures> site;  ///< of all GPUs of the cluster until the job or the run ends
+  std::optional<site_figures> site;    ///< of all GPUs of the cluster until the job or the run ends
+  std::optional<double> cap_slowdown;  ///< of the step of a job that trains, by the facility's limits; the largest
   std::optional<queue_study> queue;
 };
 

@@ -58,9 +58,10 @@ struct bill {
   dollars fixed;                                              ///< rent, or capital and staff
   dollars power;                                              ///< of owners
   double useful = 1;                                          ///< share of the paid time: goodput and evictions
-  dollars total() const { return (fixed + power) / useful; }  ///< of the useful work
+  dollars paid() const { return fixed + power; }              ///< for the time as it passes
+  dollars total() const { return (fixed + power) / useful; }  ///< of so much useful work
 };
-/// For `time` of useful work on `gpus` GPUs that takes `at_meter` of energy. Requires a price, or owned GPUs, and
+/// For `time` on `gpus` GPUs that takes `at_meter` of energy. Requires a price, or owned GPUs, and
 /// a market for spot.
 bill bill_for(const payment& p, double gpus, seconds time, joules at_meter);
 

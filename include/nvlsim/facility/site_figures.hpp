@@ -29,7 +29,8 @@ power_figures figures_of(const platform& p, const facility_spec& f, const site_p
 struct site_figures {
   std::optional<power_figures> power;
   footprint took;
-  std::optional<dollars> bill;
+  std::optional<dollars> bill;  ///< of the work, if it was useful: the paid time over its useful share
+  std::optional<dollars> paid;  ///< for the time as it passed, whatever came of it
 };
 
 /// A piece of work.

@@ -14,11 +14,12 @@ bool is_followed_alone(const scenario& s);
 
 struct priced_operation {
   operation_study study;             ///< without runs
+  result step;                       ///< of the run of one step
   std::vector<std::string> reasons;  ///< why it cannot run; empty if it can
 };
 /// Prices the job's step with everything healthy and with each degraded part. Requires `is_followed_alone`.
 priced_operation price_alone(const scenario& s);
-/// Plays it for the scenario's seeds, and measures; without a facility. The same as a run.
+/// Plays it for the scenario's seeds, and measures. The same as a run, but for the cap of a facility.
 operation_metrics measure_alone(const scenario& s, const priced_operation& job);
 
 }  // namespace nvlsim

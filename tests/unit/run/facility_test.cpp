@@ -1,6 +1,6 @@
 // A site's limits and prices move results the way physics and arithmetic say.
+#include <algorithm>
 #include <catch2/catch.hpp>
-
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -149,6 +149,82 @@ TEST_CASE("Months of a job cost all GPUs of the cluster and the energy of what t
   const result worse = months({{"/workload/failures/stops_per_1000_gpu_days", "5"}});
   CHECK(metric_of(worse, "energy_at_meter_J") < metric_of(r, "energy_at_meter_J"));
   CHECK(metric_of(worse, "bill_per_million_tokens_usd") > metric_of(r, "bill_per_million_tokens_usd"));
+}
+
+std::string spot_for(const std::string& eviction_after) {
+  return R"({"pue": 1.2, "carbon": {"g_per_kWh": 100}, "money": {"way": "spot", "gpu_price": "10 USD/h",
+             "discount": 0.7, "eviction_after": ")" +
+         eviction_after +
+         R"(", "notice": "0 s", "save": "10 s", "restart": "5 min", "checkpoint_interval": "10 min"}})";
+}
+
+bool says_of_evictions(const result& r) {
+  return std::any_of(r.notes.begin(), r.notes.end(),
+                     [](const std::string& n) { return n.find("evictions of spot GPUs") != std::string::npos; });
+}
+
+TEST_CASE("The bill of a fixed time is what is paid for it, however often spot GPUs are taken") {
+  struct {
+    const char *scenario, *bill;
+    double gpus;  // 0: those of the fleet's replicas
+  } const cases[] = {{"operation/llama3.1-405b-gb300-4608-90-days", "bill_usd", 4608},
+                     {"operation/gb300-14-racks-shared", "bill_usd", 1008},
+                     {"operation/two-services-gb300-fleet", "fleet_bill_usd", 0}};
+  for (const auto& c : cases) {
+    INFO(c.scenario);
+    const auto with = [&](const std::string& facility) {
+      const result r = run_with(c.scenario, {{"/workload/seeds", "1"}, {"/facility", facility}});
+      REQUIRE(r.status == run_status::ok);
+      return r;
+    };
+    const result rare = with(spot_for("1000 d")), often = with(spot_for("30 d"));
+    CHECK(metric_of(rare, c.bill) == Approx(metric_of(often, c.bill)).epsilon(1e-12));
+    const double gpus = c.gpus > 0 ? c.gpus : metric_of(rare, "fleet_gpus_mean");
+    const double gpu_hours = gpus * metric_of(rare, "duration_s") / 3600;
+    CHECK(metric_of(rare, c.bill) == Approx(gpu_hours * 3).epsilon(1e-9));
+    CHECK(says_of_evictions(rare));
+    if (!(c.gpus > 0)) continue;
+    CHECK(metric_of(often, "bill_per_million_tokens_usd") > metric_of(rare, "bill_per_million_tokens_usd"));
+    CHECK(*rare.cost.find("facility")->find("goodput_fraction")->number() ==
+          Approx(metric_of(rare, "goodput_fraction")));
+  }
+}
+
+TEST_CASE("Sections of months say the same as their metrics") {
+  std::string hours = "[";
+  for (int h = 0; h < 24; ++h) hours += (h ? ", " : "") + std::to_string(h == 0 ? 500 : 300);
+  for (const char* name : {"operation/llama3.1-405b-gb300-4608-90-days", "operation/gb300-14-racks-shared"}) {
+    INFO(name);
+    const result r = run_with(name, {{"/workload/seeds", "1"},
+                                     {"/facility", R"({"pue": 1.2, "carbon": {"g_per_kWh": )" + hours + "]}}"}});
+    REQUIRE(r.status == run_status::ok);
+    const double mean = (500 + 23 * 300) / 24.0;
+    CHECK(metric_of(r, "carbon_g") == Approx(metric_of(r, "energy_at_meter_J") / 3.6e6 * mean));
+    CHECK(*r.energy.find("facility")->find("carbon_g_per_kWh")->number() == Approx(mean));
+    CHECK_FALSE(says_of_evictions(r));
+  }
+}
+
+TEST_CASE("What a cap costs the step of months is told") {
+  for (const char* name : {"operation/llama3.1-405b-gb300-4608-90-days", "operation/gb300-14-racks-shared"}) {
+    INFO(name);
+    const auto with = [&](const std::string& power) {
+      return run_with(name, {{"/workload/seeds", "1"}, {"/facility", R"({"pue": 1.2, "power": )" + power + "}"}});
+    };
+    const result capped = with(R"({"rack_budget": "110 kW", "when_over": "cap"})");
+    const result free = with(R"({"rack_budget": "400 kW", "when_over": "cap"})");
+    REQUIRE(capped.status == run_status::ok);
+    CHECK(metric_of(capped, "power_cap_slowdown_fraction") > 0.01);
+    CHECK_FALSE(free.metrics.find("power_cap_slowdown_fraction")->number());
+    if (const value* step = capped.metrics.find("healthy_step_time_s"))
+      CHECK(*step->number() / metric_of(free, "healthy_step_time_s") - 1 ==
+            Approx(metric_of(capped, "power_cap_slowdown_fraction")));
+  }
+}
+
+TEST_CASE("A queue without jobs of its own has no facility, and says so") {
+  const std::vector<override_option> sets = {{"/facility", R"({"pue": 1.2})"}};
+  CHECK_THROWS_WITH(run_with("operation/gb300-8-racks-queue", sets), Catch::Matchers::Contains("/facility"));
 }
 
 TEST_CASE("A shared cluster draws what its jobs, services and idle GPUs draw") {

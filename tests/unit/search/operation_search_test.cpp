@@ -1,4 +1,5 @@
 // A search over spare trays, intervals and recoveries of a job that trains for months.
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
@@ -50,6 +51,55 @@ TEST_CASE("The best months that a search finds are those of a run") {
       if (v->number()) CHECK(*l->metrics[m] == Approx(*v->number()).epsilon(1e-9));
     }
   }
+}
+
+search_options spare_trays(const std::string& objective, const std::string& also) {
+  search_options o;
+  o.gpus = 576;
+  o.objective = objective;
+  if (!also.empty()) o.pareto = {also};
+  o.restrictions = {{"checkpoint_interval", {"600"}}, {"gpus_per_rack", {"64", "72"}}};
+  return o;
+}
+
+TEST_CASE("A search of months knows footprint and bill of a facility, as a run has them") {
+  std::vector<override_option> sets = eight_racks;
+  sets.push_back({"/facility", R"({"pue": 1.2, "wue_L_per_kWh": 0.3, "carbon": {"g_per_kWh": 100},
+                                   "money": {"way": "on_demand", "gpu_price": "10 USD/h"}})"});
+  const std::string name = "operation/llama3.1-405b-gb300-4608-90-days";
+  const search_result found =
+      search_layouts(test::shipped_scenario(name, sets), spare_trays("bill_per_million_tokens_usd", "carbon_g"));
+  REQUIRE(found.found == 2);
+  for (std::size_t i = 0; i < found.best.front().parameters.size(); ++i)
+    sets.push_back({found.pointers[i], to_json(found.best.front().parameters[i], 0)});
+  const result run = run_scenario(test::shipped_scenario(name, sets), {.simulate = false}).outcome;
+  for (const char* metric :
+       {"bill_usd", "bill_per_million_tokens_usd", "carbon_g", "water_L", "energy_at_meter_J"}) {
+    INFO(metric);
+    const auto at = std::find(found.metrics.begin(), found.metrics.end(), metric);
+    REQUIRE(at != found.metrics.end());
+    CHECK(*found.best.front().metrics[static_cast<std::size_t>(at - found.metrics.begin())] ==
+          Approx(*run.metrics.find(metric)->number()).epsilon(1e-9));
+  }
+  sets.resize(eight_racks.size());
+  sets.push_back({"/facility", R"({"pue": 1.2})"});
+  CHECK_THROWS_WITH(search_layouts(test::shipped_scenario(name, sets), spare_trays("bill_usd", "")),
+                    Contains("the facility has no money"));
+}
+
+TEST_CASE("A search that cannot be says nothing of metrics that nobody asked for") {
+  search_options o;
+  o.gpus = 1008;
+  CHECK_THROWS_WITH(search_layouts(test::shipped_scenario("operation/gb300-14-racks-shared", {}), o),
+                    !Contains("unknown metric"));
+}
+
+TEST_CASE("Bills need the facility's money, not a list price") {
+  search_options o;
+  o.gpus = 8;  // too few for any layout, so that nothing is priced
+  o.objective = "bill_per_step_usd";
+  const auto s = test::shipped_scenario("facility/llama3.1-405b-gb300-site", {});
+  CHECK_NOTHROW(search_layouts(s, o));
 }
 
 TEST_CASE("A search of months does not depend on the number of threads") {
