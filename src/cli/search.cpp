@@ -80,7 +80,7 @@ exit_code execute(const search_arguments& a) {
   o.jobs = a.jobs > 0 ? a.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   o.exhaustive = a.exhaustive;
   o.stop = interrupted;
-  catch_interrupts();
+  catch_termination();
   search_result r;
   {
     progress_line line("search", "layouts");

@@ -64,7 +64,7 @@ exit_code report_failure(exit_code code, std::string_view message, std::span<con
 
 /// From now on the first SIGINT only sets a flag; the second ends the process.
 void catch_interrupts();
-/// The same for SIGTERM too, for commands that start no processes.
+/// The same for SIGTERM too, for commands that print what they have when a scheduler ends them.
 void catch_termination();
 bool interrupted();
 

@@ -138,7 +138,7 @@ exit_code run(const sweep_arguments& a) {
   o.timeout_s = a.timeout_s;
   o.retry_errors = a.retry_errors;
   o.stop = interrupted;
-  catch_interrupts();
+  catch_termination();
   sweep_run_counts c;
   {
     progress_line line("sweep", "points");

@@ -118,41 +118,62 @@ class loss_watch {
 
 class load_search {
  public:
-  load_search(const scenario& s, const std::function<void(std::int64_t, std::int64_t)>& report)
-      : s_(s), workload_(std::get<inference_workload>(s.workload)), report_(report),
+  load_search(const scenario& s, const std::function<void(std::int64_t, std::int64_t)>& report,
+              const std::function<bool()>& stop)
+      : s_(s), workload_(std::get<inference_workload>(s.workload)), report_(report), stop_(stop),
         shared_(runs_of_layout({s.platform, s.stack, s.model, workload_})) {}
 
   highest_load run() && {
+    try {
+      search();
+    } catch (const stopped&) {
+      out_.stopped = true;
+    }
+    if (good_ > 0) tell();
+    return std::move(out_);
+  }
+
+ private:
+  struct stopped {};
+
+  void search() {
     const double min = is_closed(workload_) ? static_cast<double>(workload_.replicas) * workload_.pp : 0;
-    double good = 0, bad = 0, at = std::max(load_of(workload_), min);
-    for (int i = 0; i < max_doublings && (good == 0 || bad == 0); ++i) {
-      (holds(at) ? good : bad) = at;
-      watched_ = good > 0;  // of a lower load that is not held, more is told
-      if (bad == 0 && is_closed(workload_) && 2 * at * requests_of_client() > max_requests) break;
-      if (bad == 0 && at >= max_load(workload_)) break;
-      if (bad == 0) at = std::min(2 * at, max_load(workload_));
-      else if (good == 0 && at > min && in_flight_ > alone) at = std::max(at / 2, min);
+    double at = std::max(load_of(workload_), min);
+    for (int i = 0; i < max_doublings && (good_ == 0 || bad_ == 0); ++i) {
+      try_load(at);
+      watched_ = good_ > 0;  // of a lower load that is not held, more is told
+      if (bad_ == 0 && is_closed(workload_) && 2 * at * requests_of_client() > max_requests) break;
+      if (bad_ == 0 && at >= max_load(workload_)) break;
+      if (bad_ == 0) at = std::min(2 * at, max_load(workload_));
+      else if (good_ == 0 && at > min && in_flight_ > alone) at = std::max(at / 2, min);
       else break;
     }
-    if (good == 0) return std::move(out_);
-    while (bad > 0 && (is_closed(workload_) ? bad - good > 1.5 : bad / good - 1 > closeness)) {
-      const double middle = is_closed(workload_) ? std::floor((good + bad) / 2) : (good + bad) / 2;
-      (holds(middle) ? good : bad) = middle;
+    while (good_ > 0 && bad_ > 0 && (is_closed(workload_) ? bad_ - good_ > 1.5 : bad_ / good_ - 1 > closeness))
+      try_load(is_closed(workload_) ? std::floor((good_ + bad_) / 2) : (good_ + bad_) / 2);
+  }
+
+  void try_load(double load) {
+    if (!holds(load)) {
+      bad_ = load;
+      return;
     }
+    good_ = load;
+    out_.in_flight = in_flight_;
+  }
+
+  void tell() {
     out_.found = true;
-    out_.bounded = bad > 0;
-    out_.load = good;
-    out_.workload = with_load(workload_, good, longer_);
+    out_.bounded = bad_ > 0;
+    out_.load = good_;
+    out_.workload = with_load(workload_, good_, longer_);
     std::int64_t all = out_.workload.requests;
     if (workload_.load == load_kind::trace) {  // part of the trace or all of it
       const auto in_file = static_cast<std::int64_t>(workload_.replay->list.requests.size());
       all = all > 0 ? std::min(all, in_file) : in_file;
     }
     out_.counted = static_cast<double>(all) * (1 - workload_.measured.warmup - workload_.measured.tail);
-    return std::move(out_);
   }
 
- private:
   double requests_of_client() const {
     return static_cast<double>(workload_.requests) / static_cast<double>(workload_.concurrency);
   }
@@ -162,6 +183,7 @@ class load_search {
   bool holds(double load) {
     for (;;) {
       const inference_workload w = with_load(workload_, load, longer_);
+      if (stop_ && stop_()) throw stopped{};
       if (report_) report_(out_.runs, 0);
       ++out_.runs;
       const std::optional<serving_run> played = play(w);
@@ -190,10 +212,12 @@ class load_search {
   std::optional<serving_run> play(const inference_workload& w) {
     serving_options o{.traced = false, .shared = shared_.get()};
     std::optional<loss_watch> watch;
-    if (watched_ && loss_watch::can_watch(w)) {
-      watch.emplace(s_, w);
-      o.seen = [&watch](const request_record& r) { watch->see(r); };
-    }
+    if (watched_ && loss_watch::can_watch(w)) watch.emplace(s_, w);
+    if (watch || stop_)
+      o.seen = [&](const request_record& r) {
+        if (stop_ && stop_()) throw stopped{};
+        if (watch) watch->see(r);
+      };
     try {
       return serve(s_.platform, s_.stack, s_.model, w, o);
     } catch (const loss_watch::lost&) {
@@ -204,22 +228,25 @@ class load_search {
   const scenario& s_;
   const inference_workload& workload_;
   const std::function<void(std::int64_t, std::int64_t)>& report_;
+  const std::function<bool()>& stop_;
   std::shared_ptr<shared_runs> shared_;  ///< they differ in the load alone
   highest_load out_;
-  double in_flight_ = 0;     ///< in the last run
-  std::int64_t longer_ = 1;  ///< number of requests over that of the scenario
-  bool watched_ = false;     ///< runs end once they are lost
+  double good_ = 0, bad_ = 0;  ///< highest load that is sustained, lowest that is not; 0: none yet
+  double in_flight_ = 0;       ///< in the last run
+  std::int64_t longer_ = 1;    ///< number of requests over that of the scenario
+  bool watched_ = false;       ///< runs end once they are lost
 };
 
 }  // namespace
 
 highest_load find_highest_load(const scenario& s,
-                               const std::function<void(std::int64_t runs, std::int64_t all)>& report) {
+                               const std::function<void(std::int64_t runs, std::int64_t all)>& report,
+                               const std::function<bool()>& stop) {
   const auto* w = std::get_if<inference_workload>(&s.workload);
   if (!w || (!is_closed(*w) && w->load != load_kind::open_loop && w->load != load_kind::trace))
     refuse(s, "the highest load needs a closed_loop, open_loop or trace workload");
   if (!w->objective.any()) refuse(s, "the highest load needs an objective (slo)");
-  return load_search(s, report).run();
+  return load_search(s, report, stop).run();
 }
 
 }  // namespace nvlsim

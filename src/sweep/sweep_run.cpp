@@ -131,8 +131,9 @@ class pool {
     }
     const std::string reason =
         c.timed_out ? fmt::format("took longer than {} s", options_.timeout_s) : silence_reason(state);
-    // Ctrl-C reached the whole process group, so this point has not failed.
-    if (WIFSIGNALED(state) && WTERMSIG(state) == SIGINT) return {};
+    // Ctrl-C, or a scheduler's SIGTERM, reached the whole process group, so this point has not failed.
+    const int by = WIFSIGNALED(state) ? WTERMSIG(state) : 0;
+    if (by == SIGINT || (by == SIGTERM && options_.stop && options_.stop())) return {};
     record = record_of(c.point->id, "error", {reason}, value::object{});
     records_.append(to_json(record, 0));
     return record;

@@ -19,6 +19,8 @@ struct highest_load {
   bool bounded = true;          ///< slightly more load is not sustained; false: every tried load is
   bool short_run = false;  ///< the limit is the length of the run: slightly more load meets the objective, but
                            ///< completions lag behind arrivals
+  bool stopped = false;    ///< before the end: `load` is only the highest that was found to be sustained
+  double in_flight = 0;    ///< mean requests in flight at `load`
   int runs = 0;
   int cut = 0;         ///< of these, ended early: too many requests had missed a limit
   std::string missed;  ///< if none is sustained: latencies at the lowest tried load, with the limits
@@ -34,8 +36,9 @@ struct highest_load {
 /// Doubles or halves the load of `s` until one load is sustained and one is not, then bisects to 0.2 % or one
 /// client. Assumes that less load is never worse. Throws input_error if the workload has another kind of load or
 /// no objective, or if the scenario cannot run. `report` gets the number of runs before each; how many there will
-/// be is unknown, 0.
+/// be is unknown, 0. `stop` is asked at each request that ends; once true, the search gives what it has.
 highest_load find_highest_load(const scenario& s,
-                               const std::function<void(std::int64_t runs, std::int64_t all)>& report = {});
+                               const std::function<void(std::int64_t runs, std::int64_t all)>& report = {},
+                               const std::function<bool()>& stop = {});
 
 }  // namespace nvlsim
