@@ -10,6 +10,9 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
+#include <tuple>
+#include <utility>
 
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
@@ -177,9 +180,37 @@ std::vector<launch_commands> launch_lines(const planned_server& best, const plan
   return out;
 }
 
+/// An answer that qualifies, and what it is compared by on other platforms.
+struct qualified {
+  value text;                      ///< the scenario
+  std::optional<double> cost_usd;  ///< of the same work on all platforms
+  double gpus = 0;                 ///< 0: not compared
+  double rate = 0;                 ///< more is better
+};
+
+/// Which is best, and why: by cost where all are priced, else by GPUs, else by rate.
+std::pair<std::size_t, std::string> best_answer(const std::vector<std::optional<qualified>>& all) {
+  const bool priced =
+      std::all_of(all.begin(), all.end(), [](const auto& q) { return !q || q->cost_usd.has_value(); });
+  const auto order = [&](const qualified& q) { return std::tuple(priced ? *q.cost_usd : 0, q.gpus, -q.rate); };
+  std::size_t best = all.size();
+  bool fewer = false;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!all[i]) continue;
+    if (best < all.size() && all[i]->gpus != all[best]->gpus) fewer = true;
+    if (best == all.size() || order(*all[i]) < order(*all[best])) best = i;
+  }
+  return {best, priced ? "least cost" : fewer ? "fewest GPUs" : "highest rate"};
+}
+
+std::optional<double> metric_in(const result& r, const char* name) {
+  const value* v = r.metrics.find(name);
+  return v && v->number() ? std::optional(*v->number()) : std::nullopt;
+}
+
 /// Answers a question about a model on each platform, or about a scenario, and prints the answers. `ask` fills in
-/// an answer and its base, and returns the scenario of the best deployment, null if there is none; the first goes
-/// to the output file. `purpose` is what a platform is needed for: "train".
+/// an answer and its base, and returns the best deployment if it qualifies; the best of all platforms goes to the
+/// output file. `purpose` is what a platform is needed for: "train".
 template <class Told, class Ask, class Json, class Text>
 exit_code answer_on_platforms(const plan_arguments& a, const char* purpose, Ask ask, Json json, Text text) {
   const std::optional<value> scenario = scenario_text(a.subject, folders_under(data_root()));
@@ -191,28 +222,33 @@ exit_code answer_on_platforms(const plan_arguments& a, const char* purpose, Ask 
                         {}}});
   if (platforms.empty()) platforms.emplace_back();
   std::vector<Told> plans;
-  bool found = true;
+  std::vector<std::optional<qualified>> found;
+  std::vector<plan_base> bases;
   catch_termination();
   for (const std::string& platform : platforms) {
     if (interrupted()) break;
     Told t;
     plan_base base;
-    const value* const best = ask(scenario, platform, t, base);
-    if (best && !a.output.empty() && (plans.empty() || !found)) {
-      write_file(a.output, scenario_file_text(*best));
-      t.run_command = run_command_of(a.output, base);
-    }
-    if (!best) found = false;
+    found.push_back(ask(scenario, platform, t, base));
     plans.push_back(std::move(t));
+    bases.push_back(std::move(base));
+  }
+  const auto [best, why] = best_answer(found);
+  if (best < found.size()) {
+    plans[best].chosen_for = why;
+    if (!a.output.empty()) {
+      write_file(a.output, scenario_file_text(found[best]->text));
+      plans[best].run_command = run_command_of(a.output, bases[best]);
+    }
   }
   print(a.format == "json" ? to_json(json(plans)) : text(plans));
   if (interrupted()) return exit_code::interrupted;
-  return found ? exit_code::ok : exit_code::infeasible;
+  return best < found.size() ? exit_code::ok : exit_code::infeasible;
 }
 
 exit_code plan_serving_command(const plan_arguments& a) {
   const auto ask = [&](const std::optional<value>& scenario, const std::string& platform, told_serving_plan& t,
-                       plan_base& base) -> const value* {
+                       plan_base& base) -> std::optional<qualified> {
     serving_question q;
     q.base = base = serving_base(a, scenario, platform, t.assumed);
     q.gpus = gpus_of(a.gpus);
@@ -223,9 +259,13 @@ exit_code plan_serving_command(const plan_arguments& a) {
       t.plan = plan_serving(q, watch_by(lines));
     }
     const planned_server* best = t.plan.best();
-    if (!best) return nullptr;
+    if (!best) return std::nullopt;
     t.launch = launch_lines(*best, base, a.format == "json" ? "all" : a.launch);
-    return &best->text;
+    if (!t.plan.enough()) return std::nullopt;
+    const bool sized = t.plan.for_demand;
+    std::optional<double> cost = metric_in(best->outcome, "cost_per_million_tokens_usd");
+    if (cost && sized) *cost *= best->requests_per_s;  // proportional to that of all GPUs for a time
+    return qualified{best->text, cost, sized ? static_cast<double>(best->gpus) : 0, best->requests_per_s};
   };
   return answer_on_platforms<told_serving_plan>(a, "serve", ask, serving_plans_value, serving_plans_text);
 }
@@ -268,7 +308,7 @@ bool batch_set(const plan_arguments& a) {
 
 exit_code plan_training_command(const plan_arguments& a) {
   const auto ask = [&](const std::optional<value>& scenario, const std::string& platform, told_training_plan& t,
-                       plan_base& base) -> const value* {
+                       plan_base& base) -> std::optional<qualified> {
     training_question q;
     q.base = base = training_base(a, scenario, platform, t.assumed);
     q.gpus = gpus_of(a.gpus);
@@ -280,9 +320,12 @@ exit_code plan_training_command(const plan_arguments& a) {
       stage_lines lines;
       t.plan = plan_training_run(q, watch_by(lines));
     }
-    if (!t.plan.best) return nullptr;
+    if (!t.plan.best) return std::nullopt;
     t.launch = megatron_bridge_arguments(read_base({t.plan.best->text, base.overrides, base.data}));
-    return &t.plan.best->text;
+    const planned_training& best = *t.plan.best;
+    std::optional<double> cost = metric_in(best.outcome, "cost_to_train_usd");
+    if (cost && best.goodput) *cost /= *best.goodput;
+    return qualified{best.text, cost, static_cast<double>(best.gpus), best.tokens_per_s};
   };
   return answer_on_platforms<told_training_plan>(a, "train", ask, training_plans_value, training_plans_text);
 }
@@ -310,7 +353,7 @@ plan_base post_training_base(const plan_arguments& a, const std::optional<value>
 
 exit_code plan_post_training_command(const plan_arguments& a) {
   const auto ask = [&](const std::optional<value>& scenario, const std::string& platform,
-                       told_post_training_plan& t, plan_base& base) -> const value* {
+                       told_post_training_plan& t, plan_base& base) -> std::optional<qualified> {
     post_training_question q;
     q.base = base = post_training_base(a, scenario, platform, t.assumed);
     q.gpus = gpus_of(a.gpus);
@@ -320,7 +363,9 @@ exit_code plan_post_training_command(const plan_arguments& a) {
       stage_lines lines;
       t.plan = plan_post_training(q, watch_by(lines));
     }
-    return t.plan.best ? &t.plan.best->text : nullptr;
+    if (!t.plan.best) return std::nullopt;
+    return qualified{t.plan.best->text, metric_in(t.plan.best->outcome, "cost_per_step_usd"), 0,
+                     1 / t.plan.best->step_time_s};
   };
   return answer_on_platforms<told_post_training_plan>(a, "run", ask, post_training_plans_value,
                                                       post_training_plans_text);

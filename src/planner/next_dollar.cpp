@@ -30,7 +30,7 @@ constexpr knob_row knob_rows[] = {
     {"tensor_peaks", {"/gpu/peaks", ""}, false, ""},
     {"hbm_bandwidth", {"/gpu/hbm_bandwidth", "/gpu/hbm_stream"}, false, ""},
     {"hbm_capacity",
-     {"/gpu/hbm_usable", ""},
+     {"/gpu/hbm_usable", "/gpu/hbm_nominal"},
      false,
      "the layout stays; plan training or serving finds one that uses it"},
     {"gpu_power", {"/gpu/tdp", ""}, false, ""},
@@ -71,10 +71,10 @@ const char* main_metric(const scenario& s) {
   return finds_load(s) ? "requests_per_s" : "output_tokens_per_s";
 }
 
-std::optional<double> measured(const scenario& s, const std::string& metric) {
+std::optional<double> measured(const scenario& s, const std::string& metric, const plan_watch& watch) {
   if (finds_load(s) && metric == "requests_per_s") {
-    const highest_load h = find_highest_load(s);
-    return h.found ? std::optional(h.load) : std::nullopt;
+    const highest_load h = find_highest_load(s, {}, watch.stop);
+    return h.found && !h.stopped ? std::optional(h.load) : std::nullopt;
   }
   const result r = run_scenario(s, {.simulate = false}).outcome;
   if (r.status == run_status::infeasible || r.status == run_status::error) return std::nullopt;
@@ -144,13 +144,17 @@ std::vector<std::string> knob_names() {
 next_dollar_plan plan_next_dollar(const next_dollar_question& q, const plan_watch& watch) {
   const auto begin = std::chrono::steady_clock::now();
   const scenario base = read_base(q.base);
+  if (!std::holds_alternative<training_workload>(base.workload) &&
+      !std::holds_alternative<inference_workload>(base.workload))
+    throw input_error(
+        {{base.file, "/workload/kind", "plan next-dollar needs a training or serving scenario", {}}});
   check_costs(q.costs);
   next_dollar_plan out;
   out.scenario = base.name;
   out.step = q.step;
   out.metric = q.metric.empty() ? main_metric(base) : q.metric;
   out.smaller_is_better = smaller_is_better(out.metric);
-  const std::optional<double> now = measured(base, out.metric);
+  const std::optional<double> now = measured(base, out.metric, watch);
   if (!now)
     throw input_error({{base.file, "", fmt::format("the scenario does not run, or has no {}", out.metric), {}}});
   out.value = *now;
@@ -167,11 +171,12 @@ next_dollar_plan plan_next_dollar(const next_dollar_question& q, const plan_watc
     plan_base changed = q.base;
     for (override_option& o : sets) changed.overrides.push_back(std::move(o));
     try {
-      if (const auto then = measured(read_base(changed), out.metric))
+      if (const auto then = measured(read_base(changed), out.metric, watch))
         knobs[i].gain = out.smaller_is_better ? out.value / *then - 1 : *then / out.value - 1;
     } catch (const input_error& e) {
       knobs[i].why = e.problems().front().what;
     }
+    if (!knobs[i].gain && knobs[i].why.empty() && watch.stopped()) knobs[i].why = "interrupted";
     if (knobs[i].gain && std::abs(*knobs[i].gain) < 1e-9) knobs[i].why = knob_rows[i].silent;
     const std::lock_guard lock(reporting);
     if (watch.report) watch.report("parts of the hardware", ++done, static_cast<std::int64_t>(knobs.size()));

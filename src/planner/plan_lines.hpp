@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "nvlsim/config/value.hpp"
 
 namespace nvlsim {
@@ -12,5 +14,20 @@ namespace nvlsim {
 std::string lines_of(const std::string& text, std::size_t indent);
 std::string joined(const std::vector<std::string>& texts);
 value list_of_texts(const std::vector<std::string>& texts);
+
+/// The platform of the plan that was chosen of several, with the reason; empty if none was.
+template <class Told>
+std::string chosen_line(const std::vector<Told>& plans) {
+  for (const Told& t : plans)
+    if (!t.chosen_for.empty()) return lines_of(fmt::format("best: {} ({})", t.plan.platform, t.chosen_for), 2);
+  return {};
+}
+/// Its name, or null.
+template <class Told>
+value chosen_platform(const std::vector<Told>& plans) {
+  for (const Told& t : plans)
+    if (!t.chosen_for.empty()) return value{t.plan.platform};
+  return {};
+}
 
 }  // namespace nvlsim

@@ -160,7 +160,7 @@ std::string platforms_text(const std::vector<told_post_training_plan>& plans) {
                     metric_of(l, "step_time_s"), metric_of(l, "tokens_per_s_per_gpu"),
                     metric_of(l, "energy_per_step_J"), metric_of(l, "cost_per_step_usd")});
   }
-  return fmt::format("platforms\n{}\n", output::grid(rows, 2));
+  return fmt::format("platforms\n{}{}\n", output::grid(rows, 2), chosen_line(plans));
 }
 
 }  // namespace
@@ -177,7 +177,10 @@ std::string post_training_plans_text(const std::vector<told_post_training_plan>&
 value post_training_plans_value(const std::vector<told_post_training_plan>& plans) {
   value answers{value::array{}};
   for (const told_post_training_plan& t : plans) answers.items()->push_back(plan_value(t));
-  return value::object{{"schema", plan_schema}, {"question", "post-training"}, {"answers", std::move(answers)}};
+  return value::object{{"schema", plan_schema},
+                       {"question", "post-training"},
+                       {"best_platform", chosen_platform(plans)},
+                       {"answers", std::move(answers)}};
 }
 
 }  // namespace nvlsim

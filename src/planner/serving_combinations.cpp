@@ -12,7 +12,9 @@ namespace {
 constexpr double alike = 1e-9;  // relative; a worker that adds no more is not needed
 constexpr std::int64_t least_tokens = 2048, most_tokens = 65'536;
 
-int whole(double x) { return static_cast<int>(std::ceil(x * (1 - alike))); }
+constexpr double most_workers = 1e8;
+
+int whole(double x) { return static_cast<int>(std::ceil(std::min(x, most_workers) * (1 - alike))); }
 
 void place(const rated_shapes& r, server_trial& t) {
   t.racks = static_cast<int>((t.gpus() + r.domain - 1) / r.domain);

@@ -114,7 +114,8 @@ std::optional<server_held> fewest_for(planning& p, const server_trial& begin) {
   return at;
 }
 
-std::optional<server_held> best_for_demand(planning& p, bool pooled) {
+/// Requests/s that the demand comes to, as far as the limits tell.
+double wanted_rate(const planning& p) {
   const auto& w = std::get<inference_workload>(p.base.workload);
   double rate = p.q.requests_per_s;
   if (p.q.users > 0) {
@@ -122,9 +123,13 @@ std::optional<server_held> best_for_demand(planning& p, bool pooled) {
     stay += w.objective.tpot_s.value_or(0.02) * std::max(0.0, p.output_tokens - 1);
     rate = p.q.users / std::max(stay, 1e-3);
   }
+  return rate;
+}
+
+std::optional<server_held> best_for_demand(planning& p, bool pooled) {
   constexpr std::size_t begins = 3;
   std::optional<server_held> out;
-  for (const server_trial& t : combinations_for(p.rated, pooled, rate, begins)) {
+  for (const server_trial& t : combinations_for(p.rated, pooled, wanted_rate(p), begins)) {
     const auto h = fewest_for(p, t);
     if (h && (!out || h->trial.gpus() < out->trial.gpus() ||
               (h->trial.gpus() == out->trial.gpus() && is_better(*h, *out))))
@@ -164,9 +169,34 @@ void add_losers(serving_plan& out, const planning& p) {
 }
 
 void add_refusals(serving_plan& out, const std::vector<rated_worker>& of) {
-  for (const rated_worker& w : of)
-    if (!w.reason.empty()) ++out.refused[w.reason];
-    else if (w.requests_per_s == 0) ++out.refused["misses the limits with one request at a time"];
+  for (const rated_worker& w : of) {
+    std::string why = w.reason;
+    if (why.empty() && w.requests_per_s == 0 && !w.points.empty())
+      why = "misses the limits with one request at a time";
+    if (!why.empty()) out.refused[why].push_back(shape_text(w.shape));
+  }
+}
+
+/// What the rates of workers promise: the fewest GPUs for the demand, or the most on the GPUs.
+void add_rates(serving_plan& out, const planning& p) {
+  std::optional<server_trial> best;
+  for (const bool pooled : {false, true}) {
+    const auto found = out.for_demand ? combinations_for(p.rated, pooled, wanted_rate(p), 1)
+                                      : combinations(p.rated, pooled, out.gpus, 1);
+    if (found.empty()) continue;
+    const server_trial& t = found.front();
+    if (!best || (out.for_demand ? t.gpus() < best->gpus() : t.guess > best->guess)) best = t;
+  }
+  if (best) out.by_rates = other_server{held_text(*best), best->gpus(), best->guess, 0};
+}
+
+void add_most_held(serving_plan& out, const planning& p) {
+  const server_held* most = nullptr;
+  const std::vector<server_held> all = p.runner.all();
+  for (const server_held& h : all)
+    if (h.requests_per_s > 0 && (!most || supply(p.q, h) > supply(p.q, *most))) most = &h;
+  if (most)
+    out.most_held = other_server{held_text(most->trial), most->trial.gpus(), most->requests_per_s, most->users};
 }
 
 void check(const scenario& s) {
@@ -182,10 +212,11 @@ void check(const scenario& s) {
 
 }  // namespace
 
-std::string layout_text(const rank_counts& w) {
-  std::string out = fmt::format("{} x", w.replicas);
-  if (w.attention_dp == 1) out += fmt::format(" tp {}", w.tp);
-  if (w.attention_dp > 1) out += fmt::format(" attention_dp {}", w.attention_dp);
+std::string layout_text(const rank_counts& w) { return fmt::format("{} x {}", w.replicas, shape_text(w)); }
+
+std::string shape_text(const rank_counts& w) {
+  std::string out =
+      w.attention_dp > 1 ? fmt::format("attention_dp {}", w.attention_dp) : fmt::format("tp {}", w.tp);
   if (w.pp > 1) out += fmt::format(" pp {}", w.pp);
   if (w.ep > 1) out += fmt::format(" ep {}", w.ep);
   return out;
@@ -203,6 +234,20 @@ const planned_server* serving_plan::best() const {
   return aggregated->requests_per_s >= pooled->requests_per_s ? &*aggregated : &*pooled;
 }
 
+bool serving_plan::enough() const {
+  const planned_server* b = best();
+  return b && b->users >= users_asked && b->requests_per_s >= requests_per_s_asked;
+}
+
+std::optional<std::int64_t> serving_plan::gpus_needed() const {
+  const planned_server* b = best();
+  if (!b) return for_demand && by_rates ? std::optional(by_rates->gpus) : std::nullopt;
+  if (enough()) return b->gpus;
+  const double times = std::max(users_asked / b->users, requests_per_s_asked / b->requests_per_s);
+  const double many = std::ceil(times * static_cast<double>(b->gpus));
+  return many < 1e15 ? std::optional(static_cast<std::int64_t>(many)) : std::nullopt;
+}
+
 serving_plan plan_serving(const serving_question& q, const plan_watch& watch) {
   const auto begin = std::chrono::steady_clock::now();
   planning p{q, watch, read_base(q.base), {}, trial_runner(q.base, watch), 0};
@@ -216,6 +261,8 @@ serving_plan plan_serving(const serving_question& q, const plan_watch& watch) {
   out.stack = p.base.stack.name;
   out.objective = w.objective;
   out.for_demand = q.gpus == 0 && demand(q) > 0;
+  out.users_asked = q.users;
+  out.requests_per_s_asked = q.requests_per_s;
   out.gpus = q.gpus > 0 ? q.gpus : p.rated.domain;
   p.base.platform.racks =
       std::max(p.base.platform.racks, static_cast<int>((out.gpus + p.rated.domain - 1) / p.rated.domain));
@@ -223,11 +270,13 @@ serving_plan plan_serving(const serving_question& q, const plan_watch& watch) {
   p.rated.combined = rate_workers(p.base, shapes, worker_role::combined, watch, out.runs);
   p.rated.prefill = rate_workers(p.base, shapes, worker_role::prefill, watch, out.runs);
   p.rated.decode = rate_workers(p.base, shapes, worker_role::decode, watch, out.runs);
+  add_rates(out, p);
   for (const bool pooled : {false, true}) {
     const auto h = out.for_demand ? best_for_demand(p, pooled) : best_on(p, pooled, out.gpus);
     if (h) (pooled ? out.pooled : out.aggregated) = finished(q.base, *h);
   }
   if (out.for_demand && out.best()) out.gpus = out.best()->gpus;
+  if (out.for_demand && !out.best()) add_most_held(out, p);
   out.points = points_of(p.rated, out.gpus, p.output_tokens, w.objective.ttft_s.value_or(HUGE_VAL));
   add_losers(out, p);
   add_refusals(out, p.rated.combined);

@@ -49,10 +49,16 @@ std::string with_band(const planned_server& s, const std::string& metric) {
   return out;
 }
 
+std::string limits_of(const worker_limits& l) {
+  return fmt::format("batch {}, tokens {}", l.max_batch_size, l.max_num_tokens);
+}
+
 const server_row server_rows[] = {
     {"prefill workers",
      [](const planned_server& s) { return s.pooled ? layout_text(s.prefill) : std::string("-"); }},
     {"decode workers", [](const planned_server& s) { return layout_text(s.workers); }},
+    {"prefill limits", [](const planned_server& s) { return s.pooled ? limits_of(s.prefill_limits) : "-"; }},
+    {"decode limits", [](const planned_server& s) { return limits_of(s.limits); }},
     {"GPUs", [](const planned_server& s) { return fmt::format("{}", s.gpus); }},
     {"requests/s held", [](const planned_server& s) { return fmt::format("{:.4g}", s.requests_per_s); }},
     {"users in flight", [](const planned_server& s) { return fmt::format("{:.0f}", s.users); }},
@@ -90,9 +96,37 @@ std::string table_of(const serving_plan& p) {
   return output::grid(rows, 2);
 }
 
+std::string demand_text(const serving_plan& p) {
+  if (p.users_asked > 0) return fmt::format("{:.10g} users", p.users_asked);
+  return fmt::format("{:.10g} requests/s", p.requests_per_s_asked);
+}
+
+std::string other_text(const other_server& s) {
+  std::string out = fmt::format("{} on {} GPUs, {:.4g} requests/s", s.layout, s.gpus, s.requests_per_s);
+  return s.users > 0 ? out + fmt::format(", {:.4g} users in flight", s.users) : out;
+}
+
+/// Why there is no deployment to show, and what is known beside it.
+std::string no_answer(const serving_plan& p) {
+  std::string out;
+  if (p.most_held) {
+    out = p.interrupted ? "interrupted" : "not found";
+    out += fmt::format(": no deployment that was run holds {}; the most is {}", demand_text(p),
+                       other_text(*p.most_held));
+  } else if (p.interrupted) {
+    out = "interrupted before a deployment was run";
+  } else if (p.has_demand() && p.by_rates) {
+    out = fmt::format("not found: no deployment that was tried could be run and holds {}", demand_text(p));
+  } else {
+    return "no deployment holds any load within the limits";
+  }
+  if (p.by_rates) out += fmt::format("; from the rates of workers alone: {}", other_text(*p.by_rates));
+  return out;
+}
+
 std::string verdict(const serving_plan& p) {
   const planned_server* b = p.best();
-  if (!b) return "no deployment holds any load within the limits\n";
+  if (!b) return lines_of(no_answer(p), 0);
   std::string out = fmt::format("answer: {} on {} GPUs holds {:.4g} requests/s, {:.0f} users in flight",
                                 layout_text(*b), b->gpus, b->requests_per_s, b->users);
   const planned_server* other =
@@ -102,7 +136,12 @@ std::string verdict(const serving_plan& p) {
   else if (other)
     out += fmt::format("; {} holds {:.1f} % less", kinds[other->pooled],
                        100 * (1 - other->requests_per_s / b->requests_per_s));
-  return lines_of(out, 0);
+  if (!p.has_demand() || p.enough()) return lines_of(out, 0);
+  const double held = p.users_asked > 0 ? b->users : b->requests_per_s;
+  std::string missing = fmt::format("not enough: {:.4g} of {}", held, demand_text(p));
+  if (const auto needed = p.gpus_needed())
+    missing += fmt::format("; about {} GPUs would hold them, at the same load a GPU", *needed);
+  return lines_of(out, 0) + lines_of(missing, 0);
 }
 
 std::string front_text(const serving_plan& p) {
@@ -138,6 +177,13 @@ std::string front_text(const serving_plan& p) {
   return out + output::grid(rows, 2);
 }
 
+std::string some_of(const std::vector<std::string>& shapes) {
+  constexpr std::size_t most = 6;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(most, shapes.size()); ++i) out += (i > 0 ? ", " : "") + shapes[i];
+  return shapes.size() > most ? out + fmt::format(" and {} others", shapes.size() - most) : out;
+}
+
 std::string losers_text(const serving_plan& p) {
   std::string out;
   if (!p.lost.empty()) {
@@ -146,19 +192,24 @@ std::string losers_text(const serving_plan& p) {
   }
   if (!p.refused.empty()) {
     out += "cannot serve (shapes of aggregated workers)\n";
-    for (const auto& [why, count] : p.refused) out += lines_of(fmt::format("{} x {}", count, why), 2);
+    for (const auto& [why, shapes] : p.refused) out += lines_of(fmt::format("{}: {}", some_of(shapes), why), 2);
   }
   return out;
 }
 
 value server_value(const planned_server& s) {
-  const auto ranks = [](const rank_counts& r) {
-    return value{value::object{
-        {"workers", r.replicas}, {"tp", r.tp}, {"pp", r.pp}, {"ep", r.ep}, {"attention_dp", r.attention_dp}}};
+  const auto ranks = [](const rank_counts& r, const worker_limits& l) {
+    return value{value::object{{"workers", r.replicas},
+                               {"tp", r.tp},
+                               {"pp", r.pp},
+                               {"ep", r.ep},
+                               {"attention_dp", r.attention_dp},
+                               {"max_batch_size", l.max_batch_size},
+                               {"max_num_tokens", l.max_num_tokens}}};
   };
   value out{value::object{{"kind", s.pooled ? "disaggregated" : "aggregated"}, {"gpus", s.gpus}}};
-  out.set("decode", ranks(s.workers));
-  if (s.pooled) out.set("prefill", ranks(s.prefill));
+  out.set("decode", ranks(s.workers, s.limits));
+  if (s.pooled) out.set("prefill", ranks(s.prefill, s.prefill_limits));
   out.set("requests_per_s", s.requests_per_s);
   out.set("users", s.users);
   out.set("limit", s.limit.empty() ? value{} : value{s.limit});
@@ -169,10 +220,30 @@ value server_value(const planned_server& s) {
   return out;
 }
 
+value other_value(const std::optional<other_server>& s) {
+  if (!s) return {};
+  return value::object{{"layout", s->layout},
+                       {"gpus", s->gpus},
+                       {"requests_per_s", s->requests_per_s},
+                       {"users", s->users > 0 ? value{s->users} : value{}}};
+}
+
+value demand_value(const serving_plan& p) {
+  if (!p.has_demand()) return {};
+  const auto needed = p.gpus_needed();
+  return value::object{{"users", p.users_asked > 0 ? value{p.users_asked} : value{}},
+                       {"requests_per_s", p.requests_per_s_asked > 0 ? value{p.requests_per_s_asked} : value{}},
+                       {"met", p.enough()},
+                       {"gpus_needed", needed ? value{*needed} : value{}},
+                       {"most_held", other_value(p.most_held)},
+                       {"by_rates", other_value(p.by_rates)}};
+}
+
 value plan_value(const told_serving_plan& t) {
   const serving_plan& p = t.plan;
   value out{value::object{{"platform", p.platform}, {"model", p.model}, {"stack", p.stack}, {"gpus", p.gpus}}};
   out.set("gpus_found", p.for_demand);
+  out.set("demand", demand_value(p));
   out.set("interrupted", p.interrupted);
   out.set("assumed", list_of_texts(t.assumed));
   const planned_server* b = p.best();
@@ -190,8 +261,9 @@ value plan_value(const told_serving_plan& t) {
   for (const lost_server& l : p.lost)
     lost.items()->push_back(
         value::object{{"layout", l.layout}, {"requests_per_s", l.requests_per_s}, {"why", l.why}});
-  for (const auto& [why, count] : p.refused)
-    refused.items()->push_back(value::object{{"reason", why}, {"count", count}});
+  for (const auto& [why, shapes] : p.refused)
+    refused.items()->push_back(value::object{
+        {"reason", why}, {"count", static_cast<std::int64_t>(shapes.size())}, {"shapes", list_of_texts(shapes)}});
   for (const launch_commands& c : t.launch)
     launch.items()->push_back(value::object{{"engine", c.engine}, {"lines", list_of_texts(c.lines)}});
   out.set("front", std::move(points));
@@ -239,7 +311,7 @@ std::string platforms_text(const std::vector<told_serving_plan>& plans) {
                       fmt::format("{:.3g}", b->requests_per_s / static_cast<double>(b->gpus)),
                       metric_text(*b, "cost_per_million_tokens_usd"), b->pooled ? "disaggregated" : "aggregated"});
   }
-  return fmt::format("platforms\n{}\n", output::grid(rows, 2));
+  return fmt::format("platforms\n{}{}\n", output::grid(rows, 2), chosen_line(plans));
 }
 
 }  // namespace
@@ -256,7 +328,10 @@ std::string serving_plans_text(const std::vector<told_serving_plan>& plans) {
 value serving_plans_value(const std::vector<told_serving_plan>& plans) {
   value answers{value::array{}};
   for (const told_serving_plan& t : plans) answers.items()->push_back(plan_value(t));
-  return value::object{{"schema", plan_schema}, {"question", "serving"}, {"answers", std::move(answers)}};
+  return value::object{{"schema", plan_schema},
+                       {"question", "serving"},
+                       {"best_platform", chosen_platform(plans)},
+                       {"answers", std::move(answers)}};
 }
 
 }  // namespace nvlsim

@@ -7,6 +7,7 @@
 
 #include "nvlsim/run/run.hpp"
 #include "nvlsim/search/highest_load.hpp"
+#include "nvlsim/serving/pools.hpp"
 #include "nvlsim/units/in_parallel.hpp"
 
 namespace nvlsim {
@@ -46,14 +47,15 @@ double in_flight(const scenario& s, const inference_workload& w) {
   return run.reasons.empty() ? measure_inference(run, w).requests_in_flight : 0;
 }
 
-server_held run_trial(const plan_base& base, const server_trial& t) {
+server_held run_trial(const plan_base& base, const server_trial& t, const plan_watch& watch) {
   server_held out;
   out.trial = t;
   try {
     const scenario s =
         read_base(base, members_of(base, t, std::max(rounded_down(t.guess), 1e-6), requests_for(base, t)));
-    const highest_load h = find_highest_load(s);
+    const highest_load h = find_highest_load(s, {}, watch.stop);
     out.runs = h.runs + 1;
+    out.stopped = h.stopped;
     if (!h.found) {
       out.missed = h.missed;
       return out;
@@ -61,8 +63,9 @@ server_held run_trial(const plan_base& base, const server_trial& t) {
     inference_workload w = h.workload;
     out.requests_per_s = w.arrivals.rate_per_s = rounded_down(h.load);
     out.requests = w.requests;
-    out.users = in_flight(s, w);
-    if (!h.bounded) out.limit = "every load tried is held";
+    out.users = h.stopped ? h.in_flight : in_flight(s, w);
+    if (h.stopped) out.limit = "interrupted: it may hold more";
+    else if (!h.bounded) out.limit = "every load tried is held";
     else if (h.short_run) out.limit = "the length of the run limits the load, not the objective";
     else if (h.few()) out.limit = "few requests count, so the load depends on chance";
   } catch (const input_error& e) {
@@ -114,13 +117,14 @@ std::vector<server_held> trial_runner::hold(const std::vector<server_trial>& tri
   in_parallel(fresh.size(), [&](std::size_t i) {
     found[i].trial = *fresh[i];
     found[i].missed = "interrupted";
-    if (!watch_.stopped()) found[i] = run_trial(base_, *fresh[i]);
+    if (!watch_.stopped()) found[i] = run_trial(base_, *fresh[i], watch_);
     const std::lock_guard lock(reporting);
     if (watch_.report) watch_.report("deployments run", ++done, static_cast<std::int64_t>(fresh.size()));
   });
   for (server_held& h : found) {
     runs_ += h.runs;
-    if (h.missed != "interrupted") done_.emplace(h.trial.key(), std::move(h));
+    if (h.missed != "interrupted" && (!h.stopped || h.requests_per_s > 0))
+      done_.emplace(h.trial.key(), std::move(h));
   }
   std::vector<server_held> out;
   for (const server_trial& t : trials) {
@@ -150,7 +154,15 @@ planned_server finished(const plan_base& base, const server_held& h) {
   out.limit = h.limit;
   const auto members = members_of(base, t, h.requests_per_s, h.requests);
   out.text = with_members(base.text, members);
-  out.outcome = run_scenario(read_base(base, members), {.simulate = false}).outcome;
+  const scenario s = read_base(base, members);
+  const auto& w = std::get<inference_workload>(s.workload);
+  const auto limits_in = [&](const inference_workload& pool) {
+    const engine_settings set = settings_of(*s.stack.inference, pool);
+    return worker_limits{set.max_batch_size.read(), set.max_num_tokens.read()};
+  };
+  out.limits = limits_in(w);
+  if (w.prefill_pool) out.prefill_limits = limits_in(prefill_workload(w));
+  out.outcome = run_scenario(s, {.simulate = false}).outcome;
   return out;
 }
 

@@ -34,6 +34,7 @@ struct server_held {
   std::string limit;                     ///< see planned_server
   std::string missed;                    ///< why it holds no load
   std::int64_t runs = 0;
+  bool stopped = false;  ///< before the highest load was known
 };
 
 /// Runs deployments, each once. Safe to call from several threads.

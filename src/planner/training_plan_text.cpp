@@ -182,7 +182,7 @@ std::string platforms_text(const std::vector<told_training_plan>& plans) {
                       days_of(*t.plan.best), metric_of(*t.plan.best, "mfu"),
                       metric_of(*t.plan.best, "cost_to_train_usd"), metric_of(*t.plan.best, "energy_to_train_J")});
   }
-  return fmt::format("platforms\n{}\n", output::grid(rows, 2));
+  return fmt::format("platforms\n{}{}\n", output::grid(rows, 2), chosen_line(plans));
 }
 
 }  // namespace
@@ -199,7 +199,10 @@ std::string training_plans_text(const std::vector<told_training_plan>& plans) {
 value training_plans_value(const std::vector<told_training_plan>& plans) {
   value answers{value::array{}};
   for (const told_training_plan& t : plans) answers.items()->push_back(plan_value(t));
-  return value::object{{"schema", plan_schema}, {"question", "training"}, {"answers", std::move(answers)}};
+  return value::object{{"schema", plan_schema},
+                       {"question", "training"},
+                       {"best_platform", chosen_platform(plans)},
+                       {"answers", std::move(answers)}};
 }
 
 std::string scaling_text(const scaling_plan& p) {

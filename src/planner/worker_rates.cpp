@@ -53,6 +53,22 @@ bool past(const rated_worker& r, const service_objective& o) {
   return n > 2 && p.requests_per_s < worth * r.points[n - 3].requests_per_s;
 }
 
+/// Nothing if the plan is stopped meanwhile.
+std::optional<serving_run> played_alone(const scenario& s, const inference_workload& w, shared_runs& shared,
+                                        const plan_watch& watch) {
+  struct stopped {};
+  serving_options o{.traced = false, .shared = &shared};
+  if (watch.stop)
+    o.seen = [&](const request_record&) {
+      if (watch.stopped()) throw stopped{};
+    };
+  try {
+    return serve(s.platform, s.stack, s.model, w, o);
+  } catch (const stopped&) {
+    return std::nullopt;
+  }
+}
+
 rated_worker rated(const scenario& s, const rank_counts& shape, worker_role role, const plan_watch& watch,
                    std::int64_t& runs) {
   rated_worker out;
@@ -62,7 +78,9 @@ rated_worker rated(const scenario& s, const rank_counts& shape, worker_role role
   const auto shared = runs_of_layout({s.platform, s.stack, s.model, alone(s, shape, role, 1)});
   for (std::int64_t clients = shape.attention_dp; clients <= max_clients && !watch.stopped(); clients *= 2) {
     const inference_workload w = alone(s, shape, role, clients);
-    const serving_run run = serve(s.platform, s.stack, s.model, w, {.traced = false, .shared = shared.get()});
+    const auto played = played_alone(s, w, *shared, watch);
+    if (!played) break;
+    const serving_run& run = *played;
     if (!run.reasons.empty()) {
       if (out.points.empty()) out.reason = run.reasons.front();
       break;

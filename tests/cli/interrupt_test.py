@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import sanitizer
-from program import NVLSIM, Case, main
+from program import NVLSIM, Case, main, run
 
 
 class Interrupt(Case):
@@ -58,22 +58,51 @@ class Interrupt(Case):
             out, err = started.communicate(timeout=10)
             self.assertEqual((started.returncode, out, sanitizer.without_notices(err)), (-signal.SIGINT, "", ""))
 
+    def answer_after(self, sent, *words, wait=0.3):
+        """What a command prints as JSON after a signal."""
+        started = subprocess.Popen([str(NVLSIM), *words, "--format", "json"], cwd=self.folder, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(started.kill)
+        while not (Path(f"/proc/{started.pid}/status").exists() and self.catches(started.pid)):
+            time.sleep(0.01)
+        time.sleep(wait)
+        started.send_signal(sent)
+        out, err = started.communicate(timeout=120)
+        self.assertEqual((started.returncode, sanitizer.without_notices(err)), (130, ""))
+        return json.loads(out)
+
     def test_a_search_prints_what_it_has(self):
         offline = self.edit("serve.json")
         offline["workload"]["load"]["requests"] = 200_000
         self.write("long.json", offline)
-        started = subprocess.Popen([str(NVLSIM), "search", "long.json", "--gpus", "8", "--format", "json"], cwd=self.folder,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(started.kill)
-        while not (Path(f"/proc/{started.pid}/status").exists() and self.catches(started.pid)):
-            time.sleep(0.01)
-        time.sleep(0.3)
-        started.send_signal(signal.SIGINT)
-        out, err = started.communicate(timeout=120)
-        self.assertEqual((started.returncode, sanitizer.without_notices(err)), (130, ""))
-        found = json.loads(out)
-        self.assertEqual(found["candidates"], found["found"] + sum(p["count"] for p in found["pruned"]))
-        self.assertIn("interrupted: not tried", [p["reason"] for p in found["pruned"]])
+        for sent in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(sent.name):
+                found = self.answer_after(sent, "search", "long.json", "--gpus", "8")
+                self.assertEqual(found["candidates"], found["found"] + sum(p["count"] for p in found["pruned"]))
+                self.assertIn("interrupted: not tried", [p["reason"] for p in found["pruned"]])
+
+    def test_a_sweep_counts_what_it_has(self):
+        self.write("long.json", self.edit("train.json", dp=1, global_batch_size=200_000))
+        self.write("sweep.json", {"schema": "nvlsim.sweep/1", "scenario": "long.json",
+                                  "axes": [{"grid": {"/workload/seq_length": list(range(1024, 9216, 64))}}]})
+        self.assertEqual(run("sweep", "plan", "sweep.json", "-o", "folder", cwd=self.folder).returncode, 0)
+        for sent in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(sent.name):
+                counts = self.answer_after(sent, "sweep", "run", "folder", "--jobs", "1")
+                self.assertEqual(counts["failed"], 0)
+                self.assertLess(counts["run"], counts["points"])
+
+    def test_a_plan_with_a_demand_says_what_it_knows(self):
+        for sent in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(sent.name):
+                begin = time.monotonic()
+                plan = self.answer_after(sent, "plan", "serving", "deepseek-r1", "--platform", "gb300-nvl72", "--users", "50000", "--input", "1024",
+                                         "--output-tokens", "1024", "--ttft", "2 s", "--tpot", "33.3 ms", wait=3)
+                self.assertLess(time.monotonic() - begin, 30)
+                answer = plan["answers"][0]
+                self.assertTrue(answer["interrupted"])
+                self.assertFalse(answer["demand"]["met"])
+                self.assertGreater(answer["demand"]["by_rates"]["gpus"], 0)
 
     @staticmethod
     def catches(pid):

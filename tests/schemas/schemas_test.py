@@ -167,7 +167,13 @@ class Produced(unittest.TestCase):
                              "--output-tokens", "20", "--tpot", "20 ms", "--format", "json")
         answer = document["answers"][0]
         self.refuses("plan", document, [{"schema": "nvlsim.plan/2"}, {"more": 1}, {"question": "luck"}, {"answers": [{**answer, "gpus": 0}]},
-                                        {"answers": [{**answer, "best": "both"}]}, {"answers": [{"platform": "x"}]}])
+                                        {"answers": [{**answer, "best": "both"}]}, {"answers": [{"platform": "x"}]},
+                                        {"best_platform": 1}, {"answers": [{**answer, "demand": {}}]}])
+        self.assertEqual(document["best_platform"], answer["platform"])
+        decode = answer["aggregated"]["decode"]
+        self.assertEqual(answer["aggregated"]["scenario"]["workload"]["layout"].get("max_num_tokens", decode["max_num_tokens"]),
+                         decode["max_num_tokens"])
+        self.assertGreater(decode["max_batch_size"], 0)
         train = SOURCE / "tests/cli/inputs/train.json"
         document = self.fits("plan", "plan", "training", train, "--gpus", "8", "--format", "json")
         self.refuses("plan", document, [{"answers": [{**document["answers"][0], "goodput_fraction": 0}]}, {"question": "serving"}])

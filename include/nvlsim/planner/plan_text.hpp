@@ -23,6 +23,7 @@ struct told_serving_plan {
   plan_assumptions assumed;
   std::vector<launch_commands> launch;  ///< of the best deployment
   std::string run_command;              ///< that runs the written scenario; empty if none was written
+  std::string chosen_for;               ///< why this is the best of all platforms; empty: it is not
 };
 
 std::string serving_plans_text(const std::vector<told_serving_plan>& plans);
@@ -34,6 +35,7 @@ struct told_training_plan {
   plan_assumptions assumed;
   std::vector<std::string> launch;  ///< of the best layout
   std::string run_command;
+  std::string chosen_for;  ///< as above
 };
 std::string training_plans_text(const std::vector<told_training_plan>& plans);
 value training_plans_value(const std::vector<told_training_plan>& plans);
@@ -43,6 +45,7 @@ struct told_post_training_plan {
   post_training_plan plan;
   plan_assumptions assumed;
   std::string run_command;
+  std::string chosen_for;  ///< as above
 };
 std::string post_training_plans_text(const std::vector<told_post_training_plan>& plans);
 value post_training_plans_value(const std::vector<told_post_training_plan>& plans);

@@ -72,10 +72,55 @@ Questions that lack something say what.
   2> --cost#: "x" is not of the form PART=USD, such as nic_bandwidth=400
   [2]
 
+  $ nvlsim plan next-dollar gb300-14-racks-shared
+  2> command line#/workload/kind: plan next-dollar needs a training or serving scenario
+  [2]
+
 Limits that nothing keeps are no answer, but no error in the question.
 
   $ nvlsim plan serving llama3.1-8b --platform nd-h100-v5 --gpus 1 --input 100 --output-tokens 10 --tpot '1 us' -q | grep holds
   no deployment holds any load within the limits
+
+A demand that is not met is told apart from limits that nothing keeps.
+
+  $ nvlsim plan serving llama3.1-8b --platform nd-h100-v5 --users 1e9 --input 400 --output-tokens 60 --ttft '1 s' --tpot '20 ms' -q | sed -n '/^not/,/^$/p'
+  not found: no deployment that was tried could be run and holds 1000000000
+    users; from the rates of workers alone: 5145440 x tp 1 on 5145440 GPUs,
+    5.952e+08 requests/s
+
+
+
+  $ nvlsim plan serving llama3.1-8b --platform nd-h100-v5 --gpus 3 --users 100000 --input 400 --output-tokens 60 --ttft '1 s' --tpot '20 ms' -q | sed -n '/^not/,/^$/p'
+  not enough: 642.6 of 100000 users; about 467 GPUs would hold them, at the same
+    load a GPU
+
+
+
+  $ nvlsim plan serving llama3.1-8b --platform nd-h100-v5 --gpus 3 --users 100000 --input 400 --output-tokens 60 --ttft '1 s' --tpot '20 ms' -q > plan.txt
+  [3]
+
+The best of all platforms is written, and one that qualifies is enough.
+
+  $ nvlsim plan serving llama3.1-8b --platform nd-h100-v5,gb300-nvl72 --users 100 --input 400 --output-tokens 60 --ttft '1 s' --tpot '20 ms' -q -o best.json | grep -A1 -e best: -e '^run it'; grep '"use"' best.json
+    best: gb300-nvl72 (fewest GPUs)
+
+  --
+  run it
+    nvlsim run best.json
+      "use": "gb300-nvl72",
+
+  $ nvlsim plan serving llama3.1-8b --platform nd-h100-v5,gb300-nvl72 --gpus 1 --input 400 --output-tokens 60 --ttft '1 s' --tpot '3.5 ms' -q > plan.txt; echo $?; grep -e best: -e none plan.txt
+  0
+    nd-h100-v5   none within the limits
+    best: gb300-nvl72 (highest rate)
+
+The limits of each pool are in the answer.
+
+  $ nvlsim plan serving llama3.1-8b --platform nd-h100-v5 --gpus 2 --input 400 --output-tokens 60 --ttft '1 s' --tpot '20 ms' -q | grep limits
+    limits: ttft 1 s, tpot 20 ms, each for 99 % of the requests
+    assumed: stack vllm (--stack); limits hold for 99 % of the requests
+    prefill limits                                 -    batch 1024, tokens 16384
+    decode limits           batch 1024, tokens 16384     batch 1024, tokens 8192
 
 The scenario of the answer runs as it was planned.
 

@@ -69,7 +69,7 @@ TEST_CASE("Limits that nothing keeps give no deployment, and the reasons") {
   const serving_plan none = plan_serving(test::small_server(1, "1 us"));
   CHECK_FALSE(none.best());
   CHECK_FALSE(none.refused.empty());
-  CHECK(serving_plans_text({{none, {}, {}, {}}}).find("no deployment holds any load") != std::string::npos);
+  CHECK(serving_plans_text({{none, {}, {}, {}, {}}}).find("no deployment holds any load") != std::string::npos);
 }
 
 TEST_CASE("A plan that is stopped gives what it has") {
