@@ -263,6 +263,19 @@ std::vector<time_curve> spread_over_seeds(const operation_study& s) {
                      [](const operation_outcome& o) { return static_cast<double>(o.stops); })};
 }
 
+/// Keeps the blocks with the most tray-time, in order of their starts.
+static void keep_longest(cluster_picture& out) {
+  if (out.blocks.size() > most_blocks) {
+    out.left_out = static_cast<std::int64_t>(out.blocks.size() - most_blocks);
+    std::stable_sort(out.blocks.begin(), out.blocks.end(), [](const auto& a, const auto& b) {
+      return (a.end_s - a.begin_s) * a.trays > (b.end_s - b.begin_s) * b.trays;
+    });
+    out.blocks.resize(most_blocks);
+    std::stable_sort(out.blocks.begin(), out.blocks.end(),
+                     [](const auto& a, const auto& b) { return a.begin_s < b.begin_s; });
+  }
+}
+
 cluster_picture picture_of(const job_list& jobs, const queue_cluster& c, const queue_schedule& played) {
   cluster_picture out;
   out.racks = c.racks;
@@ -281,15 +294,30 @@ cluster_picture picture_of(const job_list& jobs, const queue_cluster& c, const q
       if (follows) ++last->trays;
       else out.blocks.push_back({n / per, n % per, 1, x.job, x.begin_s, x.end_s});
     }
-  if (out.blocks.size() > most_blocks) {
-    out.left_out = static_cast<std::int64_t>(out.blocks.size() - most_blocks);
-    std::stable_sort(out.blocks.begin(), out.blocks.end(), [](const auto& a, const auto& b) {
-      return (a.end_s - a.begin_s) * a.trays > (b.end_s - b.begin_s) * b.trays;
-    });
-    out.blocks.resize(most_blocks);
-    std::stable_sort(out.blocks.begin(), out.blocks.end(),
-                     [](const auto& a, const auto& b) { return a.begin_s < b.begin_s; });
+  keep_longest(out);
+  return out;
+}
+
+cluster_picture picture_of(const operation_study& s, const std::string& job) {
+  const operation_outcome& first = s.runs.front();
+  const cluster_shape& shape = s.setup.cluster;
+  cluster_picture out;
+  out.racks = shape.racks;
+  out.trays_per_rack = shape.trays_per_rack;
+  out.end_s = first.wall;
+  out.jobs = {job, job + ", on a rack where it did not start"};
+  const auto repairs = static_cast<std::int32_t>(out.jobs.size());
+  for (const component& c : s.setup.failures.components) out.jobs.push_back("in repair: " + c.name);
+  const auto add = [&](const rack_stretch& x, std::int32_t from, std::int32_t trays, std::int32_t who) {
+    if (trays > 0) out.blocks.push_back({x.rack, from, trays, who, x.begin, x.end});
+  };
+  for (const rack_stretch& x : first.racks.over) {
+    add(x, 0, x.held, x.use == rack_use::lent ? 1 : 0);
+    add(x, x.held, x.broken, repairs + x.component);
   }
+  keep_longest(out);
+  out.left_out += first.racks.left_out;
+  out.counted = true;
   return out;
 }
 

@@ -21,6 +21,7 @@ struct replica {
   double ready_s = 0;  ///< `never` while it loads
   double loads_s = 0;  ///< from when on
   double left = 0;     ///< bytes to load
+  double begin_s = 0;
 };
 
 /// GPUs that are free in each rack, and machines in repair.
@@ -107,11 +108,20 @@ class fleet_player {
       }
       load(now, now + f_.tick_s);
     }
+    for (std::size_t i = 0; i < states_.size(); ++i)
+      for (const replica& r : states_[i].replicas) keep_life(i, r, f_.duration_s, replica_end::stays);
     return std::move(out_);
   }
 
  private:
   const fleet_service& about(std::size_t i) const { return f_.services[i]; }
+
+  void keep_life(std::size_t i, const replica& r, double now, replica_end how) {
+    if (!f_.keeps_lives) return;
+    if (out_.lives.size() < most_replica_lives)
+      out_.lives.push_back({i, r.rack, r.begin_s, std::min(r.ready_s, now), now, how});
+    else ++out_.lives_left_out;
+  }
 
   std::int64_t replicas_for(std::size_t i, double requests_per_s) const {
     const autoscaler& a = about(i).scaler;
@@ -133,9 +143,10 @@ class fleet_player {
         if (ready_s > 0) out_.services[i].unplaced_s += f_.tick_s;
         return;
       }
+      const double begin = std::max(0.0, ready_s - about(i).start_s);
       if (const auto& load = about(i).from_store; load && ready_s > 0)
-        all.push_back({rack, never, ready_s - about(i).start_s + load->before_s, load->bytes});
-      else all.push_back({rack, ready_s});
+        all.push_back({rack, never, begin + load->before_s, load->bytes, begin});
+      else all.push_back({rack, ready_s, 0, 0, begin});
       if (ready_s > 0) ++out_.services[i].starts;
     }
   }
@@ -172,6 +183,7 @@ class fleet_player {
     service_outcome& o = out_.services[j];
     const replica gone = s.replicas[which];
     s.replicas.erase(s.replicas.begin() + static_cast<std::ptrdiff_t>(which));
+    keep_life(j, gone, now, replica_end::evicted);
     space_.give(gone.rack, about(j).gpus);
     ++o.evicted;
     if (gone.ready_s <= now) come_again(s, o, s.in_flight);
@@ -232,6 +244,7 @@ class fleet_player {
     s.wanted.add(tick, need, std::max<std::int64_t>(1, std::llround(a.cooldown_s / f_.tick_s)));
     fill(i, need, now + std::max(about(i).start_s, 1e-9));
     for (std::int64_t keep = s.wanted.most(); static_cast<std::int64_t>(s.replicas.size()) > keep;) {
+      keep_life(i, s.replicas.back(), now, replica_end::leaves);
       space_.give(s.replicas.back().rack, about(i).gpus);
       s.replicas.pop_back();  // the last to come leaves first
     }
@@ -311,6 +324,7 @@ class fleet_player {
     service_outcome& o = out_.services[i];
     const replica gone = s.replicas[which];
     s.replicas.erase(s.replicas.begin() + static_cast<std::ptrdiff_t>(which));
+    keep_life(i, gone, now, replica_end::fails);
     const std::int64_t broken = std::min(about(i).gpus, f_.failures.machine_gpus);
     space_.give(gone.rack, about(i).gpus - broken);
     space_.break_until(now + f_.failures.repair_s, gone.rack, broken);

@@ -63,7 +63,7 @@ class shared_cluster final : public cluster_world {
     now_ = d.at;
     if (d.whose == hardware) happen_to_hardware(d.what, q);
     else happen_to(d.whose, d.what, q);
-    tell_flips(q);
+    tell_flips(q, d.what.component);
     take_orders();
   }
 
@@ -96,6 +96,11 @@ class shared_cluster final : public cluster_world {
   void close(cluster_outcome& out, double end) {
     for (operation_state& s : members_) out.members.push_back(end_operation(s, end));
     out.cluster = end_operation(base_, end);
+    for (const auto& [tray, x] : repairs_now_) keep_repair(x, end);
+    std::stable_sort(repairs_.begin(), repairs_.end(),
+                     [](const tray_repair& a, const tray_repair& b) { return a.begin < b.begin; });
+    out.repairs = std::move(repairs_);
+    out.repairs_left_out = repairs_left_out_;
   }
 
  private:
@@ -354,7 +359,7 @@ class shared_cluster final : public cluster_world {
   }
 
   /// Trays that broke or came back go out of the queue's service, or into it.
-  void tell_flips(queue_control& q) {
+  void tell_flips(queue_control& q, std::int32_t component) {
     std::vector<std::int32_t> flips;
     flips.swap(base_.machine.flips);
     for (const std::int32_t t : flips) {
@@ -362,14 +367,30 @@ class shared_cluster final : public cluster_world {
       if (down == down_[at(t)]) continue;
       down_[at(t)] = down;
       down ? q.take_down(t) : q.bring_up(t);
+      note_repair(t, component);
     }
+  }
+
+  /// A tray broke or came back.
+  void note_repair(std::int32_t tray, std::int32_t component) {
+    if (down_[at(tray)]) repairs_now_[tray] = {tray, component, now_, 0};
+    else if (const auto x = repairs_now_.extract(tray); !x.empty()) keep_repair(x.mapped(), now_);
+  }
+
+  void keep_repair(tray_repair x, double end) {
+    x.end = end;
+    if (repairs_.size() < most_tray_repairs) repairs_.push_back(x);
+    else ++repairs_left_out_;
   }
 
   const cluster_setup& setup_;
   operation_setup hardware_setup_;
   const std::vector<std::int32_t>& member_of_job_;
-  std::vector<std::int32_t> jobs_of_;  ///< by member
-  std::vector<bool> down_;             ///< by tray: as the queue knows it
+  std::vector<std::int32_t> jobs_of_;                ///< by member
+  std::vector<bool> down_;                           ///< by tray: as the queue knows it
+  std::map<std::int32_t, tray_repair> repairs_now_;  ///< by tray
+  std::vector<tray_repair> repairs_;                 ///< that are over
+  std::int64_t repairs_left_out_ = 0;
   operation_state base_;
   std::vector<operation_state> members_;
   std::map<std::vector<std::size_t>, std::vector<std::vector<save_times>>> times_of_writers_;

@@ -17,8 +17,10 @@ rack_stretch stretch_of(const operation_state& s, std::int32_t rack) {
   bool used = false;
   const std::int64_t first = rack * m.shape.trays_per_rack;
   for (std::int64_t t = first; t < first + m.shape.trays_per_rack; ++t) {
-    out.broken += m.causes[at(t)] > 0;
-    used = used || m.slot_of[at(t)] >= 0;
+    const bool is_broken = m.causes[at(t)] > 0, is_used = m.slot_of[at(t)] >= 0;
+    out.broken += is_broken;
+    out.held += is_used && !is_broken;
+    used = used || is_used;
   }
   const std::vector<bool>& began = s.outcome.racks.first;
   if (out.broken == m.shape.trays_per_rack) out.use = rack_use::down;
@@ -29,7 +31,7 @@ rack_stretch stretch_of(const operation_state& s, std::int32_t rack) {
 void keep(rack_log& log, const rack_stretch& x) {
   if (!(x.end > x.begin)) return;
   if (log.over.size() < most_rack_stretches) log.over.push_back(x);
-  else log.full = true;
+  else ++log.left_out;
 }
 
 }  // namespace
@@ -57,7 +59,9 @@ void note_racks(operation_state& s, std::int32_t component) {
     rack_stretch& now = s.outcome.racks.now[at(rack)];
     rack_stretch next = stretch_of(s, rack);
     if (next.broken > 0) next.component = next.broken > now.broken ? component : now.component;
-    if (next.use == now.use && next.broken == now.broken && next.component == now.component) continue;
+    if (next.use == now.use && next.broken == now.broken && next.held == now.held &&
+        next.component == now.component)
+      continue;
     now.end = s.now;
     keep(s.outcome.racks, now);
     now = next;

@@ -186,12 +186,17 @@ class trace_writer {
 
   void write_counter(const trace_counter& counter) {
     if (!std::binary_search(contents_.classes.begin(), contents_.classes.end(), counter.rank_class)) return;
+    write_points(counter.rank_class + 1, counter.name, counter.points);
+  }
+
+  void write_points(std::size_t pid, const std::string& name,
+                    const std::vector<std::pair<double, double>>& points) {
     std::string text;
-    output::append_json_string(text, counter.name);
-    for (const auto& [at, v] : counter.points) {
+    output::append_json_string(text, name);
+    for (const auto& [at, v] : points) {
       if (!std::isfinite(v)) throw internal_error(fmt::format("trace: counter {} is not finite", text));
-      event(FMT_COMPILE(R"({{"ph":"C","pid":{},"ts":{},"name":{},"args":{{"value":{:.12g}}}}})"),
-            counter.rank_class + 1, us{output::nanoseconds(at)}, text, v);
+      event(FMT_COMPILE(R"({{"ph":"C","pid":{},"ts":{},"name":{},"args":{{"value":{:.12g}}}}})"), pid,
+            us{output::nanoseconds(at)}, text, v);
     }
   }
 
@@ -204,12 +209,23 @@ class trace_writer {
     event(FMT_COMPILE(R"({{"ph":"M","pid":{},"name":"process_name","args":{{"name":{}}}}})"), at + 1, text);
     event(FMT_COMPILE(R"({{"ph":"M","pid":{},"name":"process_sort_index","args":{{"sort_index":{}}}}})"), at + 1,
           at);
+    std::size_t lanes = 1;
+    for (const state_track::stretch& x : track.stretches) lanes = std::max(lanes, x.lane + 1);
+    for (std::size_t l = 0; l < lanes; ++l) {
+      text.clear();
+      output::append_json_string(text, lanes == 1 ? track.lane : fmt::format("{} {:02}", track.lane, l));
+      event(FMT_COMPILE(R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":{}}}}})"), at + 1,
+            l + 1, text);
+      event(FMT_COMPILE(R"({{"ph":"M","pid":{},"tid":{},"name":"thread_sort_index","args":{{"sort_index":{}}}}})"),
+            at + 1, l + 1, l);
+    }
     for (const state_track::stretch& x : track.stretches) {
       text = "\"cat\":\"state\",\"name\":";
       output::append_json_string(text, x.what);
       const std::int64_t begin = output::nanoseconds(x.begin_s), end = output::nanoseconds(x.end_s);
-      event(slice_format, at + 1, 1, us{begin}, us{end - begin}, text);
+      event(slice_format, at + 1, x.lane + 1, us{begin}, us{end - begin}, text);
     }
+    for (const time_curve& c : track.counters) write_points(at + 1, c.name, c.points);
   }
 
   /// Draws each request from its arrival to its last token, with its phases inside.

@@ -2,9 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdint>
 #include <iterator>
 #include <ostream>
+#include <set>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/output/output.hpp"
@@ -123,7 +128,54 @@ class node_lanes {
   std::vector<double> busy_until_;
 };
 
-void append_names(std::string& text, const queue_cluster& c) {
+std::size_t repair_thread(const queue_cluster& c, int node) {
+  return static_cast<std::size_t>(c.nodes_per_rack * c.gpus_per_node + node % c.nodes_per_rack) + 1;
+}
+
+/// A thread's name, or with tid 0 that of its process.
+void append_name(std::string& text, std::size_t pid, std::size_t tid, const std::string& name) {
+  std::string quoted;
+  output::append_json_string(quoted, name);
+  fmt::format_to(std::back_inserter(text), "{}{{\"ph\":\"M\",\"pid\":{},", text.ends_with('[') ? "\n" : ",\n",
+                 pid);
+  if (tid > 0) fmt::format_to(std::back_inserter(text), "\"tid\":{},", tid);
+  fmt::format_to(std::back_inserter(text), "\"name\":\"{}_name\",\"args\":{{\"name\":{}}}}}",
+                 tid > 0 ? "thread" : "process", quoted);
+}
+
+/// "\"ts\":..,\"dur\":.." in microseconds, of whole nanoseconds, so that what follows begins where this ends.
+std::string when(double begin_s, double end_s) {
+  const std::int64_t begin = std::llround(begin_s * 1e9), length = std::llround(end_s * 1e9) - begin;
+  return fmt::format("\"ts\":{}.{:03},\"dur\":{}.{:03}", begin / 1000, begin % 1000, length / 1000, length % 1000);
+}
+
+/// A slice without arguments.
+void append_slice(std::string& text, std::size_t pid, std::size_t tid, const state_track::stretch& x) {
+  std::string name;
+  output::append_json_string(name, x.what);
+  fmt::format_to(std::back_inserter(text), ",\n{{\"ph\":\"X\",\"pid\":{},\"tid\":{},{},\"name\":{}}}", pid, tid,
+                 when(x.begin_s, x.end_s), name);
+}
+
+/// Repairs of nodes on threads below those of their GPUs.
+void append_repairs(std::string& text, const played_cluster& c) {
+  for (const node_repair& x : c.repairs)
+    append_slice(text, static_cast<std::size_t>(x.node / c.setting.cluster.nodes_per_rack) + 1,
+                 repair_thread(c.setting.cluster, x.node), {x.begin_s, x.end_s, x.what});
+}
+
+/// Processes after the racks.
+void append_lives(std::string& text, const played_cluster& c) {
+  auto pid = static_cast<std::size_t>(c.setting.cluster.racks);
+  for (const state_track& life : c.lives) {
+    append_name(text, ++pid, 0, life.name);
+    append_name(text, pid, 1, life.lane);
+    for (const state_track::stretch& x : life.stretches) append_slice(text, pid, 1, x);
+  }
+}
+
+void append_names(std::string& text, const played_cluster& played) {
+  const queue_cluster& c = played.setting.cluster;
   for (int r = 0; r < c.racks; ++r) {
     fmt::format_to(std::back_inserter(text),
                    "{}{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_name\",\"args\":{{\"name\":\"rack {:02}\"}}}}",
@@ -135,22 +187,32 @@ void append_names(std::string& text, const queue_cluster& c) {
           "GPU {}\"}}}}",
           r + 1, t + 1, t / c.gpus_per_node, t % c.gpus_per_node);
   }
+  std::set<int> repaired;
+  for (const node_repair& x : played.repairs) repaired.insert(x.node);
+  for (const int n : repaired)
+    append_name(text, static_cast<std::size_t>(n / c.nodes_per_rack) + 1, repair_thread(c, n),
+                fmt::format("node {:02} repairs", n % c.nodes_per_rack));
 }
 
 }  // namespace
 
-void write_queue_trace(std::ostream& out, const job_list& jobs, const queue_setting& setting,
-                       const queue_schedule& schedule, const value& metadata) {
+void write_queue_trace(std::ostream& out, const played_cluster& played, const value& metadata) {
   constexpr std::size_t chunk = std::size_t{1} << 16;
-  constexpr double us = 1e6;
-  const queue_cluster& c = setting.cluster;
+  const job_list& jobs = played.jobs;
+  const queue_schedule& schedule = played.schedule;
+  const queue_cluster& c = played.setting.cluster;
   std::string text = to_json(metadata, 0);
   while (text.ends_with('\n')) text.pop_back();
   text = "{\"displayTimeUnit\":\"ns\",\"metadata\":" + text + ",\"traceEvents\":[";
-  append_names(text, c);
+  append_names(text, played);
   node_lanes lanes(c);
   const auto moves = moves_by_attempt(schedule);
-  for (std::size_t at = 0; at < schedule.attempts.size(); ++at) {
+  std::vector<std::pair<node_stay, std::size_t>> stays;  // with their attempts; lanes are taken in order of time
+  for (std::size_t at = 0; at < schedule.attempts.size(); ++at)
+    for (const node_stay& x : stays_of(schedule.attempts[at], moves[at])) stays.emplace_back(x, at);
+  std::stable_sort(stays.begin(), stays.end(),
+                   [](const auto& a, const auto& b) { return a.first.begin_s < b.first.begin_s; });
+  for (const auto& [x, at] : stays) {
     const job_attempt& a = schedule.attempts[at];
     const batch_job& job = jobs.jobs[static_cast<std::size_t>(a.job)];
     std::string name;
@@ -159,15 +221,14 @@ void write_queue_trace(std::ostream& out, const job_list& jobs, const queue_sett
     const auto user = static_cast<std::size_t>(job.user);
     output::append_json_string(args, user < jobs.users.size() ? jobs.users[user] : std::string());
     args += fmt::format(",\"wait_s\":{}}}", a.start_s - job.submit.base());
-    for (const node_stay& x : stays_of(a, moves[at])) {
-      const int n = x.node, tid = n % c.nodes_per_rack * c.gpus_per_node + lanes.take(x, a.gpus_each) + 1;
-      fmt::format_to(
-          std::back_inserter(text),
-          ",\n{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f},\"name\":{},\"args\":{}}}",
-          n / c.nodes_per_rack + 1, tid, x.begin_s * us, (x.end_s - x.begin_s) * us, name, args);
-    }
+    const int n = x.node, tid = n % c.nodes_per_rack * c.gpus_per_node + lanes.take(x, a.gpus_each) + 1;
+    fmt::format_to(std::back_inserter(text),
+                   ",\n{{\"ph\":\"X\",\"pid\":{},\"tid\":{},{},\"name\":{},\"args\":{}}}",
+                   n / c.nodes_per_rack + 1, tid, when(x.begin_s, x.end_s), name, args);
     if (text.size() > chunk) out << text, text.clear();
   }
+  append_repairs(text, played);
+  append_lives(text, played);
   out << text << "\n]}\n";
   if (!out.flush()) throw io_error("cannot write the trace");
 }

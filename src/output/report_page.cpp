@@ -42,6 +42,10 @@ value timeline_value(const report_timeline& t) {
                           {"latencies", list_of(t.latencies, latency)}}};
   if (!t.power.empty()) out.set("power", list_of(t.power, curve));
   if (!t.over_seeds.empty()) out.set("over_seeds", list_of(t.over_seeds, curve));
+  if (!t.services.empty())
+    out.set("services", list_of(t.services, [&](const report_timeline::service& s) {
+              return value{value::object{{"name", s.name}, {"curves", list_of(s.curves, curve)}}};
+            }));
   if (t.cluster) {
     const auto block = [](const cluster_picture::block& b) {
       return value{value::array{std::int64_t{b.rack}, std::int64_t{b.tray}, std::int64_t{b.trays},
@@ -52,6 +56,7 @@ value timeline_value(const report_timeline& t) {
     cluster.set("jobs", list_of(t.cluster->jobs));
     cluster.set("blocks", list_of(t.cluster->blocks, block));
     cluster.set("left_out", t.cluster->left_out);
+    if (t.cluster->counted) cluster.set("counted", true);
     out.set("cluster", std::move(cluster));
   }
   return out;
@@ -131,6 +136,7 @@ report_timeline timeline_of(const run_record& run, std::size_t max_tracks, std::
   out.power = run.power;
   out.over_seeds = run.over_seeds;
   out.cluster = run.stays;
+  for (const state_track& s : run.services) out.services.push_back({s.name, s.counters});
   out.latencies = latencies_of(run);
   return out;
 }

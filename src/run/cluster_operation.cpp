@@ -153,9 +153,7 @@ void add_lives(run_record& out, const cluster_setup& c, const cluster_outcome& o
     rank_class track{c.members[m].name, life.asked.slots * life.cluster.gpus_per_tray, {stream{}}};
     for (const operation_span& x : o.members[m].spans) {
       const bool runs = x.use == gpu_use::useful;
-      std::string name(gpu_use_names[static_cast<std::size_t>(x.use)]);
-      if (runs) name = c.members[m].service ? "serving" : "steps";
-      if (x.component >= 0) name += ": " + life.failures.components[static_cast<std::size_t>(x.component)].name;
+      const std::string name = phase_name(c.members[m], x);
       operation_part part{runs ? part_kind::gemm : part_kind::idle, name, seconds::from_base(x.end - x.begin)};
       out.planned.append(track.streams.front(), out.planned.add_template({name, {std::move(part)}, {}, {}}), {});
     }
@@ -165,6 +163,13 @@ void add_lives(run_record& out, const cluster_setup& c, const cluster_outcome& o
 }
 
 }  // namespace
+
+std::string phase_name(const cluster_member& m, const operation_span& x) {
+  std::string out(gpu_use_names[static_cast<std::size_t>(x.use)]);
+  if (x.use == gpu_use::useful) out = m.service ? "serving" : "steps";
+  if (x.component >= 0) out += ": " + m.life.failures.components[static_cast<std::size_t>(x.component)].name;
+  return out;
+}
 
 bool is_lone(const operation_case& c) {
   return c.jobs.size() == 1 && trains(c.jobs.front()) && !c.cluster->queue && c.jobs.front().queue.empty() &&

@@ -122,6 +122,7 @@ struct fleet_sums {
   std::vector<service_outcome> services;
   std::vector<double> availability, attained;  ///< of all services, by seed
   double failed_gpu_s = 0;
+  fleet_outcome first;  ///< seed
 };
 
 void add(service_outcome& sum, const service_outcome& o) {
@@ -143,16 +144,18 @@ service_outcome total_of(const std::vector<service_outcome>& services) {
   return out;
 }
 
-fleet_sums play_all(const fleet_spec& f, std::int64_t seeds, std::uint64_t first) {
+fleet_sums play_all(fleet_spec f, std::int64_t seeds, std::uint64_t first) {
   fleet_sums out;
   out.services.resize(f.services.size());
   for (std::int64_t k = 0; k < seeds; ++k) {
-    const fleet_outcome one = play_fleet(f, first + static_cast<std::uint64_t>(k));
+    f.keeps_lives = k == 0;
+    fleet_outcome one = play_fleet(f, first + static_cast<std::uint64_t>(k));
     const service_outcome all = total_of(one.services);
     out.availability.push_back(all.availability());
     out.attained.push_back(all.slo_share());
     out.failed_gpu_s += one.failed_gpu_s;
     for (std::size_t i = 0; i < one.services.size(); ++i) add(out.services[i], one.services[i]);
+    if (k == 0) out.first = std::move(one);
   }
   return out;
 }
@@ -182,6 +185,47 @@ value service_value(const service_outcome& o, const fleet_service& about, double
 void add_band(result& r, const char* metric, const std::vector<double>& by_seed) {
   if (by_seed.size() < 2) return;
   r.bands.set(metric, value{value::array{value{share_below(by_seed, 0.05)}, value{share_below(by_seed, 0.95)}}});
+}
+
+/// Load, replicas and queue of a service.
+std::vector<time_curve> curves_of(const std::vector<fleet_sample>& samples) {
+  std::vector<time_curve> out = {
+      {"load (requests/s)", {}}, {"ready replicas", {}}, {"starting replicas", {}}, {"waiting requests", {}}};
+  for (const fleet_sample& x : samples) {
+    const std::array values = {x.requests_per_s, static_cast<double>(x.ready), static_cast<double>(x.starting),
+                               x.waiting};
+    for (std::size_t k = 0; k < values.size(); ++k) out[k].points.emplace_back(x.time_s, values[k]);
+  }
+  return out;
+}
+
+/// What each replica of each service did, on the lowest lane of its service that is free.
+void add_fleet_picture(run_record& out, const fleet_spec& f, const fleet_outcome& first) {
+  constexpr std::array ends = {"", ", then leaves", ", then fails", ", then evicted"};
+  for (std::size_t i = 0; i < f.services.size(); ++i)
+    out.services.push_back({f.services[i].name, {}, "replica", curves_of(first.samples[i])});
+  std::vector<replica_life> lives = first.lives;
+  std::stable_sort(lives.begin(), lives.end(),
+                   [](const replica_life& a, const replica_life& b) { return a.begin_s < b.begin_s; });
+  std::vector<std::vector<double>> until(f.services.size());
+  for (const replica_life& x : lives) {
+    std::vector<double>& lanes = until[x.service];
+    const auto free = std::find_if(lanes.begin(), lanes.end(), [&](double t) { return t <= x.begin_s; });
+    const auto lane = static_cast<std::size_t>(free - lanes.begin());
+    if (free == lanes.end()) lanes.push_back(x.end_s);
+    else *free = x.end_s;
+    const auto draw = [&](double begin, double end, const char* what, bool last) {
+      if (!(end > begin)) return;
+      out.services[x.service].stretches.push_back(
+          {begin, end,
+           fmt::format("{} in rack {:02}{}", what, x.rack, last ? ends[static_cast<std::size_t>(x.how)] : ""),
+           lane});
+    };
+    draw(x.begin_s, x.ready_s, "starting", !(x.end_s > x.ready_s));
+    draw(x.ready_s, x.end_s, "ready", true);
+  }
+  if (first.lives_left_out > 0)
+    out.left_out = fmt::format("replicas after the first {} that ended", most_replica_lives);
 }
 
 fleet_figures figures_of(const scenario& s, const fleet_sums& sums, double seeds, double duration) {
@@ -228,6 +272,7 @@ void run_fleet(run_record& out, const scenario& s, const operation_case& c, oper
   const auto seeds = static_cast<double>(c.cluster->seeds);
   const fleet_sums sums = play_all(f, c.cluster->seeds, s.simulation.seed);
   m.fleet = figures_of(s, sums, seeds, f.duration_s);
+  add_fleet_picture(out, f, sums.first);
   value services{value::object{}};
   for (std::size_t i = 0; i < f.services.size(); ++i)
     services.set(f.services[i].name, service_value(sums.services[i], f.services[i], seeds, f.duration_s));

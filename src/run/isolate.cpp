@@ -52,7 +52,7 @@ void write_trace_file(const std::filesystem::path& file, const scenario& s, cons
   options.counters.insert(options.counters.end(), run.counters.begin(), run.counters.end());
   options.requests = run.requests;
   options.batches = run.batches;
-  options.tracks = run.racks;
+  options.tracks = run.services.empty() ? run.racks : run.services;
   try {
     write_trace(out.stream(), run.planned, run.times, options);
   } catch (const io_error&) {

@@ -77,9 +77,11 @@ void add_racks(run_record& out, const operation_study& s) {
       const std::string& cause = s.setup.failures.components[static_cast<std::size_t>(x.component)].name;
       what += fmt::format(", {} of {} trays in repair: {}", x.broken, shape.trays_per_rack, cause);
     }
-    out.racks[static_cast<std::size_t>(x.rack)].stretches.push_back({x.begin, x.end, std::move(what)});
+    std::vector<state_track::stretch>& shown = out.racks[static_cast<std::size_t>(x.rack)].stretches;
+    if (!shown.empty() && shown.back().end_s == x.begin && shown.back().what == what) shown.back().end_s = x.end;
+    else shown.push_back({x.begin, x.end, std::move(what)});
   }
-  if (!log.full) return;
+  if (log.left_out == 0) return;
   const std::string missing = fmt::format("states of racks after the first {}", most_rack_stretches);
   out.left_out += (out.left_out.empty() ? "" : "; ") + missing;
 }
@@ -98,6 +100,7 @@ priced_operation priced(const scenario& s, const operation_case& c) {
   if (s.platform.price.per_gpu) out.study.price = s.platform.price.per_gpu->read();
   out.reasons = setup_problems(out.study.setup, c.cluster->seeds);
   out.step = std::move(step.outcome);
+  out.power = std::move(step.power);
   return out;
 }
 
@@ -117,6 +120,8 @@ void run_job(run_record& out, const scenario& s, const operation_case& c, operat
   add_operation_sections(r, study, *m.training);
   add_picture(out, study, name);
   add_racks(out, study);
+  out.stays = picture_of(study, name);
+  out.power = std::move(job.power);
   out.over_seeds = spread_over_seeds(study);
 }
 

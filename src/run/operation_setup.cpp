@@ -74,7 +74,8 @@ step_price price_step(const cluster_job& j, const std::vector<degradation>& degr
   scenario s = *j.alone;
   auto& w = std::get<training_workload>(s.workload);
   w.degraded.insert(w.degraded.end(), degraded.begin(), degraded.end());
-  step_price out{{}, run_scenario(s, {.simulate = false}).outcome};
+  run_record ran = run_scenario(s, {.simulate = false});
+  step_price out{{}, std::move(ran.outcome), std::move(ran.power)};
   if (out.outcome.status == run_status::ok)
     out.time = seconds::from_base(*out.outcome.metrics.find("step_time_s")->number());
   return out;

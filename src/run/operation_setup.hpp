@@ -17,6 +17,7 @@ const training_workload& training_of(const cluster_job& j);
 struct step_price {
   seconds time;
   result outcome;
+  std::vector<time_curve> power;  ///< as in `run_record`
 };
 step_price price_step(const cluster_job& j, const std::vector<degradation>& degraded);
 

@@ -1,5 +1,7 @@
 #include "run/queue_run.hpp"
 
+#include <fmt/format.h>
+
 #include <ostream>
 
 #include "nvlsim/analysis/cluster_metrics.hpp"
@@ -25,19 +27,45 @@ queue_setting setting_of(const scenario& s, const operation_workload& w, std::ui
   return out;
 }
 
-/// A cluster as the first seed played it.
-struct played_cluster {
-  job_list jobs;
-  queue_setting setting;
-  queue_schedule schedule;
-};
+/// What each training job and service of a cluster did.
+std::vector<state_track> lives_of(const cluster_setup& c, const cluster_outcome& o) {
+  std::vector<state_track> out;
+  for (std::size_t m = 0; m < c.members.size(); ++m) {
+    state_track track{c.members[m].name, {}, "phases", {}};
+    for (const operation_span& x : o.members[m].spans)
+      track.stretches.push_back({x.begin, x.end, phase_name(c.members[m], x)});
+    out.push_back(std::move(track));
+  }
+  return out;
+}
 
+std::vector<node_repair> repairs_of(const cluster_setup& c, const cluster_outcome& o) {
+  std::vector<node_repair> out;
+  for (const tray_repair& x : o.repairs)
+    out.push_back({x.tray, x.begin, x.end,
+                   "in repair: " + c.failures.components[static_cast<std::size_t>(x.component)].name});
+  return out;
+}
+
+/// What the first seed's picture lacks.
+std::vector<std::string> missing_of(const cluster_setup& c, const cluster_outcome& o) {
+  std::vector<std::string> out;
+  if (o.repairs_left_out > 0) out.push_back(fmt::format("repairs after the first {}", most_tray_repairs));
+  for (std::size_t m = 0; m < c.members.size(); ++m)
+    if (o.members[m].spans.size() == most_spans)
+      out.push_back(fmt::format("stretches of {} after the first {}", c.members[m].name, most_spans));
+  return out;
+}
+
+/// A cluster as the first seed played it.
 played_cluster play_first(const scenario& s) {
   if (!has_queue(s)) throw internal_error("no queue that could be written");
   const auto& c = std::get<operation_case>(s.workload);
   const std::uint64_t seed = s.simulation.seed;
   if (c.jobs.empty()) {
-    played_cluster out{queued_jobs(*c.cluster->queue, seed), setting_of(s, *c.cluster, seed), {}};
+    played_cluster out;
+    out.jobs = queued_jobs(*c.cluster->queue, seed);
+    out.setting = setting_of(s, *c.cluster, seed);
     out.schedule = schedule_jobs(out.jobs, out.setting);
     return out;
   }
@@ -45,7 +73,8 @@ played_cluster play_first(const scenario& s) {
   const cluster_setup shared = shared_cluster_of(s, c, seed, about);
   if (!about.reasons.empty()) throw io_error(about.reasons.front());
   cluster_outcome o = run_cluster(shared, seed);
-  return {std::move(o.jobs), shared.queue, std::move(o.schedule)};
+  return {std::move(o.jobs),     shared.queue,        std::move(o.schedule),
+          repairs_of(shared, o), lives_of(shared, o), missing_of(shared, o)};
 }
 
 }  // namespace
@@ -90,8 +119,8 @@ void write_queue_trace(std::ostream& out, const scenario& s, const value& metada
   value told = metadata;
   told.set("classes_of_the_run", p.setting.cluster.racks);
   told.set("max_events", 0);
-  told.set("left_out", value::array{});
-  write_queue_trace(out, p.jobs, p.setting, p.schedule, told);
+  told.set("left_out", value::array(p.left_out.begin(), p.left_out.end()));
+  write_queue_trace(out, p, told);
 }
 
 bool has_queue(const scenario& s) {

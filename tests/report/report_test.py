@@ -146,10 +146,20 @@ class Report(unittest.TestCase):
         # GPU-hours add up to all there are.
         for result, gpus, days in zip(data["results"], (14 * 72, 64 * 72), (30, 90)):
             self.assertAlmostEqual(sum(p["gpu_hours"] for p in result["breakdown"]["gpu_time"]), gpus * days * 24, delta=1e-5 * gpus * days * 24)
+        lone = next(t["cluster"] for t in data["timelines"] if t["scenario"] != "gb300-14-racks-shared")
+        self.assertTrue(lone["counted"] and "counted" not in cluster)
+        self.assertEqual((lone["racks"], lone["end_s"]), (64, 90 * 86400))
+        self.assertEqual(lone["jobs"][0], "pretraining")
+        trays = 0
+        for rack, tray, height, job, begin, length in lone["blocks"]:
+            self.assertTrue(rack < 64 and tray + height <= 18 and begin + length <= 90 * 86400 + 1)
+            trays += height * length * (job < 2)
+        self.assertTrue(0.99 < trays / (64 * 16 * 90 * 86400) <= 1)
+        self.assertTrue(any(lone["jobs"][b[3]].startswith("in repair: ") for b in lone["blocks"]))
         for t in data["timelines"]:
             self.assertEqual([c["points"][-1][1] for c in t["over_seeds"]], [1] * len(t["over_seeds"]))
         shown = self.open(page)
-        self.assertEqual(shown.value("document.querySelectorAll('canvas.gantt').length"), 1)
+        self.assertEqual(shown.value("document.querySelectorAll('canvas.gantt').length"), 2)
         self.assertEqual(shown.value("document.querySelectorAll('svg.waterfall').length"), 2)
         colours = shown.value("(() => { const c = document.querySelector('canvas.gantt'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data,"
                               "s = new Set(); for (let i = 0; i < d.length; i += 4) s.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]); return s.size; })()")
@@ -157,6 +167,34 @@ class Report(unittest.TestCase):
         text = shown.value("document.getElementById('page').textContent")
         for part in ("all GPUs", "interruptions", "Over the seeds", "ettr fraction"):
             self.assertIn(part, text)
+        self.assert_clean(shown)
+
+    def test_a_fleet_has_its_replicas_and_load_over_the_day(self):
+        page = self.path / "fleet.html"
+        nvlsim("report", "two-services-gb300-fleet", "-o", page)
+        services = data_of(page)["timelines"][0]["services"]
+        self.assertEqual(len(services), 2)
+        for service in services:
+            curves = {c["name"]: [y for _, y in c["points"]] for c in service["curves"]}
+            self.assertEqual(set(curves), {"load (requests/s)", "ready replicas", "starting replicas", "waiting requests"})
+            self.assertGreater(max(curves["load (requests/s)"]), min(curves["load (requests/s)"]))
+            self.assertGreaterEqual(min(curves["ready replicas"]), 0)
+            self.assertGreater(max(curves["ready replicas"]), 0)
+        shown = self.open(page)
+        self.assertIn("Replicas and load", shown.value("document.getElementById('page').textContent"))
+        self.assertGreaterEqual(shown.value("document.querySelectorAll('.uplot').length"), 4)
+        self.assert_clean(shown)
+
+    def test_an_operation_at_a_facility_has_the_power_of_its_step(self):
+        months = json.loads((SOURCE / "scenarios/operation/llama3.1-405b-gb300-4608-90-days.json").read_text())
+        months["facility"] = json.loads((SOURCE / "scenarios/facility/llama3.1-405b-gb300-site.json").read_text())["facility"]
+        months["workload"]["seeds"] = 1
+        (self.path / "site.json").write_text(json.dumps(months))
+        nvlsim("report", self.path / "site.json", "-o", self.path / "site.html")
+        power = data_of(self.path / "site.html")["timelines"][0]["power"]
+        self.assertEqual([c["name"] for c in power], ["all racks, as they ask", "all racks, smoothed", "the meter"])
+        shown = self.open(self.path / "site.html")
+        self.assertIn("At the site over a step", shown.value("document.getElementById('page').textContent"))
         self.assert_clean(shown)
 
     def test_latencies_of_pools_are_of_every_request(self):

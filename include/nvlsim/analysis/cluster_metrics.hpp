@@ -40,5 +40,7 @@ std::vector<time_curve> spread_over_seeds(const cluster_study& s);
 std::vector<time_curve> spread_over_seeds(const operation_study& s);
 /// Who held which trays; the longest stays, in order of their starts.
 cluster_picture picture_of(const job_list& jobs, const queue_cluster& c, const queue_schedule& played);
+/// The same of one job, from what its racks did with the first seed, repairs included: `counted`.
+cluster_picture picture_of(const operation_study& s, const std::string& job);
 
 }  // namespace nvlsim

@@ -52,17 +52,21 @@ struct cluster_picture {
   double end_s = 0;
   std::vector<std::string> jobs;  ///< names
   std::vector<block> blocks;      ///< the longest; in order of their starts
-  std::int64_t left_out = 0;      ///< shorter ones
+  std::int64_t left_out = 0;      ///< shorter ones; of a lone job later ones
+  bool counted = false;           ///< of a lone job: blocks say how many trays of a rack, not which
 };
 
-/// What something did from when to when, for traces. Stretches follow each other.
+/// What something did from when to when, for traces and reports. Stretches of a lane follow each other.
 struct state_track {
   struct stretch {
     double begin_s = 0, end_s = 0;
     std::string what;
+    std::size_t lane = 0;
   };
   std::string name;
   std::vector<stretch> stretches;
+  std::string lane = "state";             ///< what a lane is; several are numbered from 0
+  std::vector<time_curve> counters = {};  ///< quantities of it over the same time
 };
 
 /// A result and the data needed for traces and explanations.
@@ -82,7 +86,8 @@ struct run_record {
   std::optional<std::pair<double, double>> counted_arrivals;  ///< when they come
   std::vector<time_curve> power;            ///< of a step at its site, in watts, if the scenario describes one
   std::optional<cluster_picture> stays;     ///< of an operation's jobs
-  std::vector<state_track> racks;           ///< of an operation of one job: its racks, with the first seed
+  std::vector<state_track> racks;           ///< of an operation of one job, with the first seed
+  std::vector<state_track> services;        ///< of a fleet: replicas, load and queue, with the first seed
   std::vector<time_curve> over_seeds;       ///< of an operation: value of a metric, share of seeds below it
   std::vector<std::string> constants_read;  ///< sorted pointers; filled for explained runs
 };

@@ -96,7 +96,8 @@ struct fleet_spec {
   double duration_s = 86400, tick_s = 10;
   double store_read =
       std::numeric_limits<double>::infinity();  ///< bytes per second for all loading replicas together
-  bool preempt = false;  ///< a service without room evicts replicas of later services, down to their `least`
+  bool preempt = false;      ///< a service without room evicts replicas of later services, down to their `least`
+  bool keeps_lives = false;  ///< the outcome has `lives`
 };
 
 /// All reasons why this fleet is impossible; empty if it is possible.
@@ -126,13 +127,29 @@ struct fleet_sample {
   std::int64_t ready = 0, starting = 0;
 };
 
+/// How a replica's life ended; `stays`: at the end of the run.
+enum class replica_end { stays, leaves, fails, evicted };
+
+/// A replica from its start to its end, for pictures.
+struct replica_life {
+  std::size_t service = 0;
+  std::int64_t rack = 0;
+  double begin_s = 0;
+  double ready_s = 0;  ///< not before `end_s` if it never served
+  double end_s = 0;
+  replica_end how = replica_end::stays;
+};
+
 /// Outcome of a fleet.
 struct fleet_outcome {
   std::vector<service_outcome> services;
   std::vector<std::vector<fleet_sample>> samples;  ///< by service; at most `fleet_samples` each
   double failed_gpu_s = 0;                         ///< GPU time of machines in repair
+  std::vector<replica_life> lives;  ///< in order of their ends; the first `most_replica_lives`, if asked for
+  std::int64_t lives_left_out = 0;  ///< later ones
 };
 inline constexpr std::size_t fleet_samples = 288;
+inline constexpr std::size_t most_replica_lives = 20'000;
 
 /// Simulates the fleet. Equal seeds give equal failures. Time is proportional to ticks and services, memory to
 /// replicas and racks. Requires empty `fleet_problems`.

@@ -38,6 +38,8 @@ struct cluster_outcome {
   queue_schedule schedule;                 ///< its `time` covers work of batch jobs, down time and idle time
   std::vector<operation_outcome> members;  ///< GPU-seconds of each member while it held trays
   operation_outcome cluster;               ///< failures by component, over all trays
+  std::vector<tray_repair> repairs;        ///< in order of their starts
+  std::int64_t repairs_left_out = 0;       ///< later ones
 };
 
 /// Simulates the cluster for the queue's duration. Equal inputs give equal outcomes.

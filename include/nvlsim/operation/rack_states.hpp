@@ -20,6 +20,7 @@ struct rack_stretch {
   double begin = 0, end = 0;
   rack_use use = rack_use::spare;
   std::int32_t broken = 0;      ///< trays
+  std::int32_t held = 0;        ///< trays of the job that are not broken
   std::int32_t component = -1;  ///< cause of the latest broken tray; -1: none is broken
 };
 /// How many stretches of a run are kept, from the start. Each rack's last one is kept too.
@@ -29,7 +30,15 @@ inline constexpr std::size_t most_rack_stretches = 20'000;
 struct rack_log {
   std::vector<rack_stretch> now, over;  ///< `now`: by rack; empty: nothing is recorded
   std::vector<bool> first;              ///< by rack: the job began there
-  bool full = false;                    ///< some stretches were not kept
+  std::int64_t left_out = 0;            ///< stretches that are missing
 };
+
+/// A tray that is out of service, of a cluster that jobs share.
+struct tray_repair {
+  std::int32_t tray = 0, component = 0;  ///< `component`: that broke it
+  double begin = 0, end = 0;
+};
+/// The most repairs of a run that are kept, the first ones.
+inline constexpr std::size_t most_tray_repairs = 20'000;
 
 }  // namespace nvlsim

@@ -80,7 +80,7 @@ struct trace_options {
   std::vector<trace_counter> counters;
   std::span<const std::vector<iteration_batch>> batches;  ///< of iterations: by class and operation
   std::span<const request_record> requests;  ///< drawn as tracks of their own, in as many events as are left
-  std::span<const state_track> tracks;       ///< processes of their own, after the classes
+  std::span<const state_track> tracks;       ///< processes of their own, a thread a lane, after the classes
   std::vector<std::string> left_out;         ///< what the timeline lacks, for the metadata
   value metadata = value::object{};          ///< trace metadata: version, scenario, digest, seed
 };

@@ -30,6 +30,12 @@ struct report_timeline {
   std::vector<time_curve> power;           ///< at the site
   std::vector<time_curve> over_seeds;      ///< of an operation
   std::optional<cluster_picture> cluster;  ///< the same, of jobs that share it
+  /// A service of a fleet: its load, replicas and queue.
+  struct service {
+    std::string name;
+    std::vector<time_curve> curves;
+  };
+  std::vector<service> services;
   /// Cumulative latency distribution of a serving run: up to 100 pairs of value and fraction of requests not
   /// slower.
   struct latency_curve {

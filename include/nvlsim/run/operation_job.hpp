@@ -16,6 +16,7 @@ struct priced_operation {
   operation_study study;             ///< without runs
   result step;                       ///< of the run of one step
   std::vector<std::string> reasons;  ///< why it cannot run; empty if it can
+  std::vector<time_curve> power;     ///< of the step at its site, as in `run_record`
 };
 /// Prices the job's step with everything healthy and with each degraded part. Requires `is_followed_alone`.
 priced_operation price_alone(const scenario& s);

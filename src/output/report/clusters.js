@@ -13,7 +13,7 @@ function waterfall(parts) {
   for (const p of kept.sort((a, b) => b.gpu_hours - a.gpu_hours)) rows.push({name: p.name, amount: p.gpu_hours, from: left -= p.gpu_hours});
   const width = drawing_width, {left: edge, above, put} = name_column(rows.map(r => words(r.name)), width * 0.34), height = 24 + above;
   const svg = element("svg", {viewBox: `0 0 ${width} ${rows.length * height + 4}`, role: "img", class: "waterfall", "aria-label": "where GPU-hours went"});
-  const x_of = v => edge + v / all * (width - edge - 150);
+  const x_of = v => edge + v / all * (width - edge - 180);
   rows.forEach((row, i) => {
     const y = i * height + 4 + above, x = x_of(row.from), w = Math.max(1, x_of(row.from + row.amount) - x);
     put(svg, words(row.name), y + 14);
@@ -31,7 +31,8 @@ function gantt(c, known) {
   const row = Math.max(5, Math.min(36, Math.floor(640 / c.racks))), left = 64, axis = 22, height = c.racks * row + axis;
   canvas.style.height = height + "px";
   let from = 0, to = c.end_s;
-  const hue = new Map(known.map((name, i) => [name, `--c${i % 7}`])), hue_of = job => hue.get(c.jobs[job]) || (job % 2 ? "--c8" : "--c9");
+  const hue = new Map(known.map((name, i) => [name, `--c${i % 7}`])), others = c.counted ? "--c5" : "--c8";
+  const hue_of = job => hue.get(c.jobs[job]) || (c.counted || job % 2 ? others : "--c9");
   const at = x => from + (x - left) / (canvas.clientWidth - left) * (to - from);
   function draw() {
     const ratio = window.devicePixelRatio || 1, width = canvas.clientWidth;
@@ -52,7 +53,7 @@ function gantt(c, known) {
       const name = hue_of(job);
       if (!colours.has(name)) colours.set(name, css(name));
       g.fillStyle = colours.get(name);
-      g.fillRect(x, rack * row + tray / c.trays_per_rack * (row - 1), Math.max(w, .5), Math.max(trays / c.trays_per_rack * (row - 1) - (row > 20 ? .3 : 0), .4));
+      g.fillRect(x, rack * row + tray / c.trays_per_rack * (row - 1), Math.max(w, .5), Math.max(trays / c.trays_per_rack * (row - 1) - (row > 20 ? .3 : 0), c.counted ? 2 : .4));
     }
     g.fillStyle = css("--soft");
     const ticks = width < 600 ? 2 : 6;
@@ -67,6 +68,10 @@ function gantt(c, known) {
     if (rack < 0 || rack >= c.racks || s < from) return "";
     const tray = Math.floor((y - rack * row) / (row - 1) * c.trays_per_rack);
     const hit = c.blocks.find(b => b[0] === rack && b[1] <= tray && tray < b[1] + b[2] && b[4] <= s && s < b[4] + b[5]);
+    if (c.counted) {
+      const there = c.blocks.filter(b => b[0] === rack && b[4] <= s && s < b[4] + b[5]), spare = c.trays_per_rack - there.reduce((n, b) => n + b[2], 0);
+      return [`rack ${rack} at ${duration(s)}`, ...there.map(b => `${b[2]} of ${c.trays_per_rack} trays: ${c.jobs[b[3]]}`), ...(spare ? [`${spare} of ${c.trays_per_rack} trays: spare`] : [])].join("\n");
+    }
     return hit ? `rack ${rack}, ${hit[2]} ${hit[2] === 1 ? "tray" : "trays"}\n${c.jobs[hit[3]]}\n${duration(hit[5])} from ${duration(hit[4])}` : `rack ${rack}\nfree or broken at ${duration(s)}`;
   });
   const zoom = factor => {
@@ -78,14 +83,14 @@ function gantt(c, known) {
   const button = (text, act) => { const b = element("button", {type: "button"}, text); b.addEventListener("click", act); return b; };
   const move = share => { const d = Math.max(-from, Math.min(c.end_s - to, share * (to - from))); from += d; to += d; draw(); };
   redraw.push(draw);
-  const swatches = [...hue, ["other jobs", "--c8"]].map(([name, colour_name]) => {
+  const swatches = [...hue, [c.counted ? "in repair" : "other jobs", others]].map(([name, colour_name]) => {
     const swatch = element("i");
     swatch.style.background = `var(${colour_name})`;
     return element("span", {}, swatch, name);
   });
   return element("div", {}, element("p", {class: "controls"}, button("zoom in", () => zoom(.5)), " ", button("zoom out", () => zoom(2)), " ", button("earlier", () => move(-.5)), " ", button("later", () => move(.5)), " ", button("all", () => zoom(1e9))),
     element("div", {class: "legend"}, ...swatches), canvas,
-    ...(c.left_out ? [element("p", {class: "soft small"}, `${digits(c.left_out)} shorter stays are left out.`)] : []));
+    ...(c.left_out ? [element("p", {class: "soft small"}, `${digits(c.left_out)} ${c.counted ? "more states" : "shorter stays"} are left out.`)] : []));
 }
 
 function cluster_sections() {
@@ -105,10 +110,20 @@ function cluster_sections() {
   }
   const placed = [...drawn.values()].filter(t => t.cluster);
   if (placed.length) {
-    section("Racks and jobs", "racks", "Of the first seed: a row is a rack, from its first tray at the top; a block is a job's stay.");
+    section("Racks and jobs", "racks", "Of the first seed: a row is a rack, from its first tray at the top; a block is a job's stay."
+      + (placed.some(t => t.cluster.counted) ? " Of a job that is alone, blocks are as high as the number of its trays, then of those in repair; the rest are spare." : ""));
     for (const t of placed) {
       const of = results.find(r => r.name === t.scenario);
-      page.append(element("h3", {}, t.scenario), gantt(t.cluster, (of?.breakdown?.jobs || []).map(j => j.name)));
+      page.append(element("h3", {}, t.scenario), gantt(t.cluster, t.cluster.counted ? t.cluster.jobs.slice(0, 2) : (of?.breakdown?.jobs || []).map(j => j.name)));
+    }
+  }
+  const served = [...drawn.values()].filter(t => t.services?.length);
+  if (served.length) section("Replicas and load", "replicas", "Of the first seed: each service over the run.");
+  for (const t of served) {
+    page.append(element("h3", {}, t.scenario));
+    for (const key of t.services[0].curves.map(c => c.name)) {
+      const [x, series] = joined(t.services.map(s => ({name: s.name, points: s.curves.find(c => c.name === key).points})));
+      page.append(curves(`${key} of ${t.scenario}`, x, series, {x_format: duration, y_format: digits, x_label: "time", y_label: key, y_range: (u, low, high) => [0, Math.max(1, high * 1.1)]}));
     }
   }
   const seeded = [...drawn.values()].filter(t => t.over_seeds?.length);

@@ -55,6 +55,42 @@ TEST_CASE("Enough fixed replicas serve all of a day, and their GPUs are paid for
   REQUIRE(o.starts == 0);
 }
 
+TEST_CASE("Lives of replicas add up to what is counted, whatever ends them") {
+  fleet_service first = service({20, 200}), second = service({100, 100});
+  first.start_s = 600;
+  first.scaler = {scaling_policy::reactive, 1, 16, 0.8, 60, 300};
+  second.scaler = {scaling_policy::fixed, 1, 16};
+  fleet_spec f = fleet_of({first, second});
+  f.preempt = true;
+  f.failures = {1e6, 60, 7200, 4};
+  CHECK(play_fleet(f, 3).lives.empty());
+  f.keeps_lives = true;
+  const fleet_outcome o = play_fleet(f, 3);
+  CHECK(o.lives_left_out == 0);
+  for (std::size_t i = 0; i < 2; ++i) {
+    double ready = 0, starting = 0;
+    std::int64_t failed = 0, evicted = 0;
+    for (const replica_life& x : o.lives) {
+      if (x.service != i) continue;
+      CHECK(x.begin_s <= x.ready_s);
+      CHECK(x.ready_s <= x.end_s);
+      ready += x.end_s - x.ready_s;
+      starting += x.ready_s - x.begin_s;
+      failed += x.how == replica_end::fails;
+      evicted += x.how == replica_end::evicted;
+    }
+    // Ticks count whole, so that each life may differ by two of them.
+    const double off = 2 * f.tick_s * static_cast<double>(o.lives.size());
+    CHECK(ready * 8 == Approx(o.services[i].ready_gpu_s).margin(off * 8));
+    CHECK(starting * 8 == Approx(o.services[i].starting_gpu_s).margin(off * 8));
+    CHECK(failed == o.services[i].failures);
+    CHECK(evicted == o.services[i].evicted);
+  }
+  CHECK(o.services[0].starts > 0);
+  CHECK(o.services[0].failures + o.services[1].failures > 0);
+  CHECK(o.services[1].evicted > 0);
+}
+
 TEST_CASE("Too few replicas serve what they can and drop the rest") {
   fleet_service s = service({40, 40});
   s.scaler.most = 3;

@@ -98,6 +98,25 @@ TEST_CASE("A shared cluster is the same each time, and another with another seed
   CHECK(a.members[0].progress != other.members[0].progress);
 }
 
+TEST_CASE("Repairs of trays that a shared cluster notes are its failures, one at a time for each tray") {
+  cluster_setup c = busy(recovery_mode::restart);
+  c.maintenance = {};
+  const cluster_outcome o = run_cluster(c, 1);
+  std::map<std::int32_t, double> until;
+  double broken = 0;
+  CHECK(o.repairs_left_out == 0);
+  REQUIRE(o.repairs.size() > 100);
+  for (const tray_repair& x : o.repairs) {
+    CHECK(x.begin >= until[x.tray]);
+    CHECK(x.end >= x.begin);
+    CHECK(x.component < static_cast<std::int32_t>(c.failures.components.size()));
+    until[x.tray] = x.end;
+    broken += x.end - x.begin;
+  }
+  CHECK(broken <= static_cast<double>(c.shape.trays()) * c.queue.duration.base());
+  CHECK(broken > 0);
+}
+
 /// Mean useful share of the only job of a cluster.
 double share_of_one(const cluster_setup& c, int seeds) {
   double sum = 0;

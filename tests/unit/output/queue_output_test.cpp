@@ -56,14 +56,15 @@ TEST_CASE("A job's line says what it asked for and what it got") {
         "a,\"ann, b\",q,5,100,,1000,250,0,PENDING,,,,0,0,\n");
 }
 
-TEST_CASE("A trace of a queue has a process a rack, and slices of a thread do not overlap") {
+TEST_CASE("A trace of a queue has a process a rack, repairs and jobs, and slices of a thread do not overlap") {
   job_generator g = *find_job_profile("philly");
   g.jobs = 300;
   const job_list jobs = generate_jobs(g, 5);
   const queue_setting s = two_racks();
   const queue_schedule played = schedule_jobs(jobs, s);
   std::ostringstream out;
-  write_queue_trace(out, jobs, s, played, value::object{{"tool", "nvlsim"}});
+  write_queue_trace(out, {jobs, s, played, {{20, 5, 9, "in repair: \"fan\""}}, {{"a", {{0, 3, "steps"}}}}, {}},
+                    value::object{{"tool", "nvlsim"}});
   const value trace = config::parse_scalar(out.str());
   REQUIRE(trace.members());
   std::map<std::pair<std::int64_t, std::int64_t>, double> ends;
@@ -81,6 +82,12 @@ TEST_CASE("A trace of a queue has a process a rack, and slices of a thread do no
   }
   std::size_t stays = 0;
   for (const job_attempt& a : played.attempts) stays += a.nodes.size();
-  CHECK(slices == stays);
-  CHECK(names == 2);
+  CHECK(slices == stays + 2);
+  CHECK(names == 3);
+  // Node 2 of the second rack has a thread for its repairs after those of the rack's 72 GPUs.
+  CHECK(out.str().find(R"("pid":2,"tid":75,"name":"thread_name","args":{"name":"node 02 repairs"})") !=
+        std::string::npos);
+  CHECK(out.str().find(R"("pid":2,"tid":75,"ts":5000000.000,"dur":4000000.000,"name":"in repair: \"fan\"")") !=
+        std::string::npos);
+  CHECK(out.str().find(R"("pid":3,"tid":1,"ts":0.000,"dur":3000000.000,"name":"steps")") != std::string::npos);
 }

@@ -235,6 +235,22 @@ TEST_CASE("Trace gives what has states a process of its own, after the classes")
                   R"("name":"down, \"18\" of 18")") != std::string::npos);
 }
 
+TEST_CASE("Trace gives lanes of what has states a thread each, and draws its counters") {
+  const plan p;
+  const std::vector<state_track> services = {{"chat",
+                                              {{0, 2, "ready", 0}, {1, 2, "starting", 1}, {2, 3, "ready", 0}},
+                                              "replica",
+                                              {{"load", {{0, 1.5}}}}}};
+  trace_options options;
+  options.tracks = services;
+  const std::string text = trace_of(p, evaluate(p), options);
+  for (const char* part : {R"("pid":1,"tid":1,"name":"thread_name","args":{"name":"replica 00"})",
+                           R"("pid":1,"tid":2,"name":"thread_name","args":{"name":"replica 01"})",
+                           R"("pid":1,"tid":2,"ts":1000000.000,"dur":1000000.000,"cat":"state","name":"starting")",
+                           R"("ph":"C","pid":1,"ts":0.000,"name":"load","args":{"value":1.5})"})
+    CHECK(text.find(part) != std::string::npos);
+}
+
 TEST_CASE("Trace refuses times that cannot be and a stream that fails") {
   const plan p = two_stages(1);
   const timeline good = evaluate(p);

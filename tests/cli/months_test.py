@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""Traces of operations: of one job, of jobs that share a cluster, of a queue and of a fleet."""
+import json
+import subprocess
+import sys
+
+from program import Case, SOURCE, main, run
+
+SHIPPED = sorted(f.stem for f in (SOURCE / "scenarios/operation").glob("*.json"))
+
+
+class Months(Case):
+    def trace(self, scenario, *more):
+        done = run("run", scenario, *more, "--trace", "t.json", cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        checked = subprocess.run([sys.executable, SOURCE / "tests/golden/check_trace.py", self.folder / "t.json"],
+                                 capture_output=True, text=True)
+        self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+        events = json.loads((self.folder / "t.json").read_text())["traceEvents"]
+        self.processes = {e["args"]["name"]: e["pid"] for e in events if e["name"] == "process_name"}
+        return events
+
+    def test_every_shipped_operation_draws_something(self):
+        for scenario in SHIPPED:
+            with self.subTest(scenario):
+                slices = [e for e in self.trace(scenario, "--set", "/workload/seeds=1") if e["ph"] == "X"]
+                self.assertGreater(len(slices), 20)
+
+    def test_services_of_a_fleet_have_replicas_that_come_and_go_and_counters(self):
+        events = self.trace("two-services-gb300-fleet", "--set", "/workload/seeds=1")
+        services = json.loads((SOURCE / "scenarios/operation/two-services-gb300-fleet.json").read_text())["workload"]["fleet"]["services"]
+        self.assertEqual(set(self.processes), {s["name"] for s in services})
+        for pid in self.processes.values():
+            words = {e["name"].split()[0] for e in events if e["ph"] == "X" and e["pid"] == pid}
+            self.assertLessEqual({"ready"}, words)
+            counters = {e["name"] for e in events if e["ph"] == "C" and e["pid"] == pid}
+            self.assertEqual(counters, {"load (requests/s)", "ready replicas", "starting replicas", "waiting requests"})
+        self.assertTrue(any(e["name"].startswith("starting in rack") for e in events))
+
+    def test_a_shared_cluster_has_repairs_and_phases(self):
+        events = self.trace("gb300-14-racks-shared", "--set", "/workload/seeds=1")
+        self.assertTrue(any(e["ph"] == "X" and e["name"].startswith("in repair: ") for e in events))
+        for job, phase in (("pretraining", "steps"), ("agents", "serving")):
+            self.assertTrue(any(e["ph"] == "X" and e["pid"] == self.processes[job] and e["name"] == phase for e in events), job)
+
+
+if __name__ == "__main__":
+    main()
