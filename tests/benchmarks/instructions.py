@@ -26,6 +26,9 @@ COMMANDS = {
     "offline rack": ["run", "llama2-70b-offline-gb300-rack"],
     "search 512": ["search", "llama3.1-405b-gb300-512", "--gpus", "512", "--only", "tp", "--only", "cp", "--only", "recompute",
                    "--only", "data_parallel_sharding", "--only", "offload_layers", "--only", "vp"],
+    "operation 4608": ["run", "llama3.1-405b-gb300-4608-90-days", "--set", "/workload/seeds=10"],
+    "queue 8 racks": ["run", "gb300-8-racks-queue", "--set", "/workload/seeds=1"],
+    "fleet rack": ["run", "two-services-gb300-fleet", "--set", "/workload/seeds=1"],
 }
 
 
