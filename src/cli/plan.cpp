@@ -121,6 +121,16 @@ value written_over(const value& text, const plan_arguments& a, const std::string
     value load{value::object{{"kind", "open_loop"}, {"requests", 2000}, {"requests_per_s", 1}}};
     for (const char* k : {"input", "output"})
       if (const value* v = text.at_pointer(fmt::format("/workload/load/{}", k))) load.set(k, *v);
+    diagnostics problems;
+    const auto needs = [&](const char* member, double given, const char* option) {
+      if (!load.find(member) && !(given > 0))
+        problems.add(
+            "scenario", "/workload/load",
+            fmt::format("a load of kind {} has no mean {} for a plan; give {}", *kind->string(), member, option));
+    };
+    needs("input", a.input, "--input");
+    needs("output", a.output_tokens, "--output-tokens");
+    problems.throw_if_any();
     more.emplace_back("/workload/load", std::move(load));
   }
   if (a.input > 0) more.emplace_back("/workload/load/input", value::object{{"mean", a.input}});
@@ -246,11 +256,18 @@ exit_code answer_on_platforms(const plan_arguments& a, const char* purpose, Ask 
   return best < found.size() ? exit_code::ok : exit_code::infeasible;
 }
 
+std::string assumed_cache(const plan_base& base) {
+  const scenario s = read_base(base);
+  const auto* w = std::get_if<inference_workload>(&s.workload);
+  return fmt::format("KV cache {} (--kv-cache)", w ? name(w->kv_cache) : "of the engine");
+}
+
 exit_code plan_serving_command(const plan_arguments& a) {
   const auto ask = [&](const std::optional<value>& scenario, const std::string& platform, told_serving_plan& t,
                        plan_base& base) -> std::optional<qualified> {
     serving_question q;
     q.base = base = serving_base(a, scenario, platform, t.assumed);
+    if (!base.text.at_pointer("/workload/engine/kv_cache")) t.assumed.push_back(assumed_cache(base));
     q.gpus = gpus_of(a.gpus);
     q.users = a.users;
     q.requests_per_s = a.requests_per_s;

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
+
+#include "nvlsim/serving/pools.hpp"
 
 namespace nvlsim {
 namespace {
@@ -13,12 +16,22 @@ constexpr int first_port = 8000;
 struct fleet {
   rank_counts ranks;
   engine_overrides engine;
-  const char* role = "";  ///< "prefill", "decode" or ""
+  const char* role = "";               ///< "prefill", "decode" or ""
+  int host_gpus = 0;                   ///< of a host; 0: not known
+  std::int64_t batch = 0, tokens = 0;  ///< limits of a rank, as they run
+
+  /// Hosts of one worker.
+  int hosts() const { return host_gpus > 0 ? (ranks.gpus_per_replica() + host_gpus - 1) / host_gpus : 1; }
 };
 
-std::vector<fleet> fleets_of(const inference_workload& w) {
-  if (!w.prefill_pool) return {{w, w.engine, ""}};
-  return {{*w.prefill_pool, w.prefill_pool->engine, "prefill"}, {w, w.engine, "decode"}};
+fleet fleet_of(const scenario& s, const inference_workload& w, const char* role) {
+  const engine_settings set = settings_of(*s.stack.inference, w);
+  return {w, w.engine, role, s.platform.vm.gpus.read(), set.max_batch_size.read(), set.max_num_tokens.read()};
+}
+
+std::vector<fleet> fleets_of(const scenario& s, const inference_workload& w) {
+  if (!w.prefill_pool) return {fleet_of(s, w, "")};
+  return {fleet_of(s, prefill_workload(w), "prefill"), fleet_of(s, w, "decode")};
 }
 
 struct flags {
@@ -43,8 +56,12 @@ std::string vllm_flags(const inference_workload& w, const fleet& f) {
   if (f.ranks.attention_dp > 1) out.add("--data-parallel-size", f.ranks.attention_dp);
   if (f.ranks.ep > 1) out.add("--enable-expert-parallel");
   if (eight_bit_cache(w)) out.add("--kv-cache-dtype", "fp8");
-  out.add_if_said("--max-num-seqs", f.engine.max_batch_size);
-  out.add_if_said("--max-num-batched-tokens", f.engine.max_num_tokens);
+  if (f.hosts() > 1 && f.ranks.attention_dp > 1) {
+    out.add("--data-parallel-size-local", std::max(1, f.host_gpus / (f.ranks.tp * f.ranks.pp)));
+    out.add("--data-parallel-address", "HOST0");
+  }
+  out.add("--max-num-seqs", f.batch);
+  out.add("--max-num-batched-tokens", f.tokens);
   out.add_if_said("--gpu-memory-utilization", f.engine.kv_fraction);
   if (w.drafts.by_module())
     out.add("--speculative-config",
@@ -60,8 +77,10 @@ std::string sglang_flags(const inference_workload& w, const fleet& f) {
   if (f.ranks.ep > 1) out.add("--ep-size", f.ranks.ep);
   if (f.ranks.pp > 1) out.add("--pp-size", f.ranks.pp);
   if (eight_bit_cache(w)) out.add("--kv-cache-dtype", "fp8_e4m3");
-  out.add_if_said("--max-running-requests", f.engine.max_batch_size);
-  out.add_if_said("--chunked-prefill-size", f.engine.max_num_tokens);
+  if (f.hosts() > 1) out.add("--nnodes", f.hosts()), out.add("--node-rank RANK --dist-init-addr HOST0:5000");
+  // SGLang divides both among the ranks of attention data parallelism.
+  out.add("--max-running-requests", f.batch * f.ranks.attention_dp);
+  out.add("--chunked-prefill-size", f.tokens * f.ranks.attention_dp);
   out.add_if_said("--mem-fraction-static", f.engine.kv_fraction);
   if (w.drafts.by_module()) {
     out.add("--speculative-algorithm", "EAGLE");
@@ -77,8 +96,8 @@ std::string trtllm_flags(const fleet& f) {
   if (gpus > 1) out.add("--tp_size", gpus);
   if (f.ranks.ep > 1) out.add("--ep_size", f.ranks.ep);
   if (f.ranks.pp > 1) out.add("--pp_size", f.ranks.pp);
-  out.add_if_said("--max_batch_size", f.engine.max_batch_size);
-  out.add_if_said("--max_num_tokens", f.engine.max_num_tokens);
+  out.add("--max_batch_size", f.batch);
+  out.add("--max_num_tokens", f.tokens);
   out.add_if_said("--kv_cache_free_gpu_memory_fraction", f.engine.kv_fraction);
   return out.text;
 }
@@ -100,10 +119,42 @@ std::string heading(const fleet& f) {
                      gpus == 1 ? "" : "s");
 }
 
+/// How a worker is started that is on several hosts; empty for one host.
+std::string over_hosts(const fleet& f, std::string_view engine) {
+  if (f.hosts() < 2) return {};
+  std::string how = "the command on each, with its RANK";
+  if (engine == "tensorrt-llm") how = "through mpirun, one process a GPU";
+  else if (engine == "vllm" && f.ranks.attention_dp > 1)
+    how = "the command on HOST0, and on each other with --headless --data-parallel-start-rank RANK";
+  else if (engine == "vllm") how = "one Ray cluster, with --distributed-executor-backend ray";
+  return fmt::format("# each on {} hosts of {} GPUs: {}", f.hosts(), f.host_gpus, how);
+}
+
+void add_heading(launch_commands& out, const fleet& f, std::string_view engine) {
+  out.lines.push_back(heading(f));
+  if (std::string hosts = over_hosts(f, engine); !hosts.empty()) out.lines.push_back(std::move(hosts));
+}
+
+/// What the checkpoint must hold, as the plan counts it.
+std::string checkpoint_line(const inference_workload& w) {
+  std::string out = fmt::format("# the checkpoint must have {} weights", name(w.weights));
+  if (w.attention_weights && *w.attention_weights != w.weights)
+    out += fmt::format(", attention {}", name(*w.attention_weights));
+  if (w.expert_weights && *w.expert_weights != w.weights)
+    out += fmt::format(", experts {}", name(*w.expert_weights));
+  return out + "; put its name in place of the model's if that has others";
+}
+
+/// `mpirun` for a worker on several hosts, else nothing.
+std::string by_mpi(const fleet& f) {
+  if (f.hosts() < 2) return {};
+  return fmt::format("mpirun -n {} -H HOSTS trtllm-llmapi-launch ", f.ranks.gpus_per_replica());
+}
+
 launch_commands vllm(const scenario& s, const inference_workload& w) {
-  launch_commands out{"vllm", {}};
-  for (const fleet& f : fleets_of(w)) {
-    out.lines.push_back(heading(f));
+  launch_commands out{"vllm", {checkpoint_line(w)}};
+  for (const fleet& f : fleets_of(s, w)) {
+    add_heading(out, f, "vllm");
     std::string line = fmt::format("vllm serve {}{} --port PORT", hub_name(s), vllm_flags(w, f));
     if (*f.role) line += " --kv-transfer-config '{\"kv_connector\": \"NixlConnector\", \"kv_role\": \"kv_both\"}'";
     out.lines.push_back(line);
@@ -114,9 +165,9 @@ launch_commands vllm(const scenario& s, const inference_workload& w) {
 }
 
 launch_commands sglang(const scenario& s, const inference_workload& w) {
-  launch_commands out{"sglang", {}};
-  for (const fleet& f : fleets_of(w)) {
-    out.lines.push_back(heading(f));
+  launch_commands out{"sglang", {checkpoint_line(w)}};
+  for (const fleet& f : fleets_of(s, w)) {
+    add_heading(out, f, "sglang");
     std::string line = fmt::format("python3 -m sglang.launch_server --model-path {}{} --host 0.0.0.0 --port PORT",
                                    hub_name(s), sglang_flags(w, f));
     if (*f.role) line += fmt::format(" --disaggregation-mode {}", f.role);
@@ -131,13 +182,13 @@ launch_commands sglang(const scenario& s, const inference_workload& w) {
 }
 
 launch_commands tensorrt_llm(const scenario& s, const inference_workload& w) {
-  launch_commands out{"tensorrt-llm", {}};
-  for (const fleet& f : fleets_of(w)) {
+  launch_commands out{"tensorrt-llm", {checkpoint_line(w)}};
+  for (const fleet& f : fleets_of(s, w)) {
     const std::string file = fmt::format("{}.yaml", *f.role ? f.role : "serving");
-    out.lines.push_back(heading(f));
+    add_heading(out, f, "tensorrt-llm");
     out.lines.push_back(trtllm_file(w, f, file));
-    out.lines.push_back(fmt::format("trtllm-serve {}{} --extra_llm_api_options {} --host 0.0.0.0 --port PORT",
-                                    hub_name(s), trtllm_flags(f), file));
+    out.lines.push_back(fmt::format("{}trtllm-serve {}{} --extra_llm_api_options {} --host 0.0.0.0 --port PORT",
+                                    by_mpi(f), hub_name(s), trtllm_flags(f), file));
   }
   if (!w.prefill_pool) {
     out.lines.emplace_back("# in front, of several workers: any HTTP load balancer over all PORTs");
@@ -153,11 +204,12 @@ launch_commands tensorrt_llm(const scenario& s, const inference_workload& w) {
 }
 
 launch_commands dynamo(const scenario& s, const inference_workload& w, const std::string& backend) {
-  launch_commands out{"dynamo",
-                      {"# in front", fmt::format("python3 -m dynamo.frontend --http-port {}", first_port)}};
-  for (const fleet& f : fleets_of(w)) {
+  launch_commands out{
+      "dynamo",
+      {checkpoint_line(w), "# in front", fmt::format("python3 -m dynamo.frontend --http-port {}", first_port)}};
+  for (const fleet& f : fleets_of(s, w)) {
     const bool prefill = f.role == std::string_view("prefill");
-    out.lines.push_back(heading(f));
+    add_heading(out, f, backend);
     if (backend == "vllm") {
       out.lines.push_back(fmt::format("python3 -m dynamo.vllm --model {}{}{}", hub_name(s), vllm_flags(w, f),
                                       prefill ? " --is-prefill-worker" : ""));
@@ -172,11 +224,11 @@ launch_commands dynamo(const scenario& s, const inference_workload& w, const std
       const int gpus = f.ranks.tp * f.ranks.attention_dp;
       if (gpus > 1) more.add("--tensor-parallel-size", gpus);
       if (f.ranks.ep > 1) more.add("--expert-parallel-size", f.ranks.ep);
-      more.add_if_said("--max-batch-size", f.engine.max_batch_size);
-      more.add_if_said("--max-num-tokens", f.engine.max_num_tokens);
+      more.add("--max-batch-size", f.batch);
+      more.add("--max-num-tokens", f.tokens);
       if (*f.role) more.add("--disaggregation-mode", f.role);
-      out.lines.push_back(fmt::format("python3 -m dynamo.trtllm --model-path {}{} --extra-engine-args {}",
-                                      hub_name(s), more.text, file));
+      out.lines.push_back(fmt::format("{}python3 -m dynamo.trtllm --model-path {}{} --extra-engine-args {}",
+                                      by_mpi(f), hub_name(s), more.text, file));
     }
   }
   return out;

@@ -90,9 +90,13 @@ A demand that is not met is told apart from limits that nothing keeps.
 
 
 
+
+
   $ nvlsim plan serving llama3.1-8b --platform nd-h100-v5 --gpus 3 --users 100000 --input 400 --output-tokens 60 --ttft '1 s' --tpot '20 ms' -q | sed -n '/^not/,/^$/p'
   not enough: 642.6 of 100000 users; about 467 GPUs would hold them, at the same
     load a GPU
+
+
 
 
 
@@ -121,6 +125,64 @@ The limits of each pool are in the answer.
     assumed: stack vllm (--stack); limits hold for 99 % of the requests
     prefill limits                                 -    batch 1024, tokens 16384
     decode limits           batch 1024, tokens 16384     batch 1024, tokens 8192
+
+A layout that does not fit is told with what it lacks.
+
+  $ nvlsim plan training llama3-8b --platform nd-h100-v5 --tokens 1e12 --gpus 1 -q | sed -n '/^no layout/,/^$/p'
+  no layout of any number of GPUs tried runs; the closest, on 1 GPU
+    (sequence_parallel off recompute full), needs 137.2 GB of 84.94 GB usable
+
+
+
+Lengths of a trace are asked for.
+
+  $ nvlsim plan serving llama3.3-70b-trace-gb300-rack --gpus 16
+  2> scenario#/workload/load: a load of kind trace has no mean input for a plan; give --input
+  2> scenario#/workload/load: a load of kind trace has no mean output for a plan; give --output-tokens
+  [2]
+
+Refused shapes are named, and launch commands have limits, hosts and the checkpoint's format.
+
+  $ nvlsim plan serving deepseek-r1 --platform gb300-nvl72 --gpus 24 --input 1024 --output-tokens 256 --ttft '2 s' --tpot '33 ms' -q --launch all > plan.txt; grep -e 'heads$' plan.txt; grep -e 'KV cache [a-z0-9]* (' plan.txt; sed -n '/^launch/,$p' plan.txt | grep -e '^launch' -e checkpoint -e hosts; grep -o -e '--max[^ ]* [0-9]*' -e '--data-parallel-[al][^ ]* [^ ]*' -e '--nnodes.*5000' -e '--chunked[^ ]* [0-9]*' -e 'mpirun.*trtllm-serve' plan.txt
+    tp 12: tp 12 does not divide 128 attention heads
+    tp 18: tp 18 does not divide 128 attention heads
+    tp 24: tp 24 does not divide 128 attention heads
+    tp 3: tp 3 does not divide 128 attention heads
+    tp 6: tp 6 does not divide 128 attention heads
+    tp 9: tp 9 does not divide 128 attention heads
+      routed models (--weights); KV cache fp8 (--kv-cache)
+  launch with vllm
+    # the checkpoint must have nvfp4 weights, attention bf16; put its name in place of the model's if that has others
+    # each on 3 hosts of 4 GPUs: the command on HOST0, and on each other with --headless --data-parallel-start-rank RANK
+  launch with sglang
+    # the checkpoint must have nvfp4 weights, attention bf16; put its name in place of the model's if that has others
+    # each on 3 hosts of 4 GPUs: the command on each, with its RANK
+  launch with tensorrt-llm
+    # the checkpoint must have nvfp4 weights, attention bf16; put its name in place of the model's if that has others
+    # each on 3 hosts of 4 GPUs: through mpirun, one process a GPU
+  launch with dynamo
+    # the checkpoint must have nvfp4 weights, attention bf16; put its name in place of the model's if that has others
+    # each on 3 hosts of 4 GPUs: the command on HOST0, and on each other with --headless --data-parallel-start-rank RANK
+  --max-num-seqs 1024
+  --max-num-batched-tokens 65536
+  --data-parallel-address HOST0
+  --max-num-seqs 1024
+  --max-num-batched-tokens 8192
+  --max-running-requests 2048
+  --chunked-prefill-size 131072
+  --nnodes 3 --node-rank RANK --dist-init-addr HOST0:5000
+  --max-running-requests 12288
+  --chunked-prefill-size 98304
+  --max_batch_size 1024
+  --max_num_tokens 65536
+  mpirun -n 12 -H HOSTS trtllm-llmapi-launch trtllm-serve
+  --max_batch_size 1024
+  --max_num_tokens 8192
+  --max-num-seqs 1024
+  --max-num-batched-tokens 65536
+  --data-parallel-address HOST0
+  --max-num-seqs 1024
+  --max-num-batched-tokens 8192
 
 The scenario of the answer runs as it was planned.
 
