@@ -52,6 +52,13 @@ class run_planner {
       if (f.best) out.sizes.push_back(*f.best);
     }
     choose(out);
+    if (!out.best && !out.nearest && !tried_.empty() && !out.pruned.empty() && !watch_.stopped()) {
+      const std::int64_t most = tried_.rbegin()->first;
+      for (const training_place& at : places_of(base_, most)) {
+        auto c = least_memory(q_.base, at, q_.flexible_batch, watch_);
+        if (c && (!out.closest || c->needed_bytes < out.closest->needed_bytes)) out.closest = std::move(c);
+      }
+    }
     out.interrupted = watch_.stopped();
     return out;
   }

@@ -72,6 +72,16 @@ std::string verdict(const training_plan& p) {
     if (p.best->days) out += fmt::format("; {:.1f} days", *p.best->days);
     return lines_of(out, 0);
   }
+  if (!p.nearest && p.closest) {
+    const closest_training& c = *p.closest;
+    return lines_of(
+        fmt::format("none of the numbers of GPUs tried has a layout that runs; the closest, on {} GPU{} "
+                    "({}), needs {} of {} usable",
+                    c.gpus, c.gpus == 1 ? "" : "s", c.layout,
+                    output::scaled("memory_peak_bytes", value{c.needed_bytes}),
+                    output::scaled("memory_peak_bytes", value{c.usable_bytes})),
+        0);
+  }
   if (!p.nearest) return "none of the numbers of GPUs tried has a layout that runs\n";
   return lines_of(fmt::format("nothing takes {:g} days or less; the fastest found takes {}: {}, {}", p.days,
                               days_of(*p.nearest), place_of(*p.nearest), p.nearest->layout),
@@ -152,6 +162,13 @@ value plan_value(const told_training_plan& t) {
   out.set("assumed", list_of_texts(t.assumed));
   out.set("best", p.best ? training_value(*p.best) : value{});
   out.set("nearest", p.nearest ? training_value(*p.nearest) : value{});
+  value closest;
+  if (p.closest)
+    closest = value::object{{"gpus", p.closest->gpus},
+                            {"layout", p.closest->layout},
+                            {"needed_bytes", p.closest->needed_bytes},
+                            {"usable_bytes", p.closest->usable_bytes}};
+  out.set("closest", std::move(closest));
   value sizes{value::array{}}, lost{value::array{}}, pruned{value::array{}};
   for (const planned_training& s : p.sizes)
     sizes.items()->push_back(value::object{{"gpus", s.gpus},

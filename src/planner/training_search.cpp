@@ -173,10 +173,7 @@ void add_losers(found_training& out, const search_result& r, double best_s) {
   }
 }
 
-}  // namespace
-
-found_training best_training(const plan_base& base, const training_place& at, bool flexible,
-                             const plan_watch& watch) {
+plan_base placed(const plan_base& base, const training_place& at, bool flexible) {
   plan_base here = base;
   std::vector<std::pair<std::string, value>> more;
   if (at.per_rack > 0) more.emplace_back("/placement/gpus_per_rack", at.per_rack);
@@ -185,6 +182,33 @@ found_training best_training(const plan_base& base, const training_place& at, bo
     more.emplace_back("/workload/global_batch_size", moved_batch(batch, at.gpus));
   }
   here.text = with_members(here.text, more);
+  return here;
+}
+
+}  // namespace
+
+std::optional<closest_training> least_memory(const plan_base& base, const training_place& at, bool flexible,
+                                             const plan_watch& watch) {
+  plan_base here = placed(base, at, flexible);
+  const double usable = read_base(here).platform.gpu.hbm_usable.read().base();
+  for (const char* pointer : {"/platform/gpu/hbm_nominal", "/platform/gpu/hbm_usable"})
+    here.overrides.push_back({pointer, "100 TB"});
+  const scenario s = read_base(here);
+  search_options o = options_for(at, usual_choices(s), watch, "layouts by memory");
+  o.objective = "memory_peak_bytes";
+  o.top = 1;
+  const search_result r = search_layouts(s, o);
+  if (r.best.empty()) return std::nullopt;
+  const auto metric = std::find(r.metrics.begin(), r.metrics.end(), o.objective);
+  if (metric == r.metrics.end()) return std::nullopt;
+  const found_layout& l = r.best.front();
+  const auto needed = l.metrics[static_cast<std::size_t>(metric - r.metrics.begin())];
+  return closest_training{at.gpus, layout_of(r, l), needed.value_or(0), usable};
+}
+
+found_training best_training(const plan_base& base, const training_place& at, bool flexible,
+                             const plan_watch& watch) {
+  const plan_base here = placed(base, at, flexible);
   const scenario s = read_base(here);
   const search_result first = search_layouts(s, options_for(at, usual_choices(s), watch, "usual layouts"));
   found_training out;

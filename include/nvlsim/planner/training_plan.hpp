@@ -37,12 +37,20 @@ struct training_question {
   bool flexible_batch = true;  ///< the batch may move to the nearest that divides
 };
 
+/// A layout that needs the least memory of a GPU, where none fits.
+struct closest_training {
+  std::int64_t gpus = 0;
+  std::string layout;
+  double needed_bytes = 0, usable_bytes = 0;  ///< of each GPU
+};
+
 struct training_plan {
   std::string model, platform, stack;
   double tokens = 0, days = 0, goodput = 1;
   std::string failures;
   std::optional<planned_training> best;     ///< that qualifies
   std::optional<planned_training> nearest;  ///< the fastest, where none qualifies
+  std::optional<closest_training> closest;  ///< where no layout of any number of GPUs runs, for memory
   std::vector<planned_training> sizes;      ///< all numbers of GPUs that were tried, fewest first
   std::vector<lost_training> lost;
   std::vector<pruned_layouts> pruned;

@@ -24,11 +24,11 @@ A scenario from options: what follows from others is computed, what is taken for
 
   $ nvlsim run --model llama3-8b --platform nd-h100-v5 --gpus 10 --tp 4 --dp x
   2> --dp#: "x" is not a whole number from 1 to 10000000
-  2> --gpus#: 10 is not divisible by tp x pp x cp = 4
+  2> --gpus#: 10 GPUs are no multiple of the 4 of tp x pp x cp
   [2]
 
   $ nvlsim run --model llama3-8b --platform nd-h100-v5 --cp 2 --concurrency 8
-  2> --concurrency#: is a serving option, --cp a training option; use one kind
+  2> --concurrency#: is of a server, but --cp of a training step
   [2]
 
   $ nvlsim run train.json --tp 4
@@ -83,33 +83,22 @@ Limits that nothing keeps are no answer, but no error in the question.
 
 A demand that is not met is told apart from limits that nothing keeps.
 
-  $ nvlsim plan serving llama3.1-8b --platform nd-h100-v5 --users 1e9 --input 400 --output-tokens 60 --ttft '1 s' --tpot '20 ms' -q | sed -n '/^not/,/^$/p'
+  $ nvlsim plan serving llama3.1-8b --platform nd-h100-v5 --users 1e9 --input 400 --output-tokens 60 --ttft '1 s' --tpot '20 ms' -q | sed -n '/^not/,/^$/p' | grep .
   not found: no deployment that was tried could be run and holds 1000000000
     users; from the rates of workers alone: 5145440 x tp 1 on 5145440 GPUs,
     5.952e+08 requests/s
 
-
-
-
-
-  $ nvlsim plan serving llama3.1-8b --platform nd-h100-v5 --gpus 3 --users 100000 --input 400 --output-tokens 60 --ttft '1 s' --tpot '20 ms' -q | sed -n '/^not/,/^$/p'
+  $ nvlsim plan serving llama3.1-8b --platform nd-h100-v5 --gpus 3 --users 100000 --input 400 --output-tokens 60 --ttft '1 s' --tpot '20 ms' -q | sed -n '/^not/,/^$/p' | grep .
   not enough: 642.6 of 100000 users; about 467 GPUs would hold them, at the same
     load a GPU
-
-
-
-
 
   $ nvlsim plan serving llama3.1-8b --platform nd-h100-v5 --gpus 3 --users 100000 --input 400 --output-tokens 60 --ttft '1 s' --tpot '20 ms' -q > plan.txt
   [3]
 
 The best of all platforms is written, and one that qualifies is enough.
 
-  $ nvlsim plan serving llama3.1-8b --platform nd-h100-v5,gb300-nvl72 --users 100 --input 400 --output-tokens 60 --ttft '1 s' --tpot '20 ms' -q -o best.json | grep -A1 -e best: -e '^run it'; grep '"use"' best.json
+  $ nvlsim plan serving llama3.1-8b --platform nd-h100-v5,gb300-nvl72 --users 100 --input 400 --output-tokens 60 --ttft '1 s' --tpot '20 ms' -q -o best.json | grep -e best: -e 'nvlsim run'; grep '"use"' best.json
     best: gb300-nvl72 (fewest GPUs)
-
-  --
-  run it
     nvlsim run best.json
       "use": "gb300-nvl72",
 
@@ -128,11 +117,9 @@ The limits of each pool are in the answer.
 
 A layout that does not fit is told with what it lacks.
 
-  $ nvlsim plan training llama3-8b --platform nd-h100-v5 --tokens 1e12 --gpus 1 -q | sed -n '/^no layout/,/^$/p'
-  no layout of any number of GPUs tried runs; the closest, on 1 GPU
-    (sequence_parallel off recompute full), needs 137.2 GB of 84.94 GB usable
-
-
+  $ nvlsim plan training llama3-8b --platform nd-h100-v5 --tokens 1e12 --gpus 1 -q | sed -n '/^none of/,/^$/p' | grep .
+  none of the numbers of GPUs tried has a layout that runs; the closest, on 1
+    GPU (sequence_parallel off recompute full), needs 137.2 GB of 84.94 GB usable
 
 Lengths of a trace are asked for.
 
