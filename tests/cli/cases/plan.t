@@ -24,11 +24,11 @@ A scenario from options: what follows from others is computed, what is taken for
 
   $ nvlsim run --model llama3-8b --platform nd-h100-v5 --gpus 10 --tp 4 --dp x
   2> --dp#: "x" is not a whole number from 1 to 10000000
-  2> --gpus#: 10 GPUs are no multiple of the 4 of tp x pp x cp
+  2> --gpus#: 10 is not divisible by tp x pp x cp = 4
   [2]
 
   $ nvlsim run --model llama3-8b --platform nd-h100-v5 --cp 2 --concurrency 8
-  2> --concurrency#: is of a server, but --cp of a training step
+  2> --concurrency#: is a serving option, --cp a training option; use one kind
   [2]
 
   $ nvlsim run train.json --tp 4
