@@ -150,7 +150,7 @@ struct catalogue_arguments {
 struct new_arguments {
   draft_texts draft;
   std::vector<std::string> sets;
-  std::string output, format = "json";  ///< no output: stdout
+  std::string output, format = "text";  ///< no output: stdout
 };
 
 /// Output that is ready after parsing the command line: completions, manual pages.

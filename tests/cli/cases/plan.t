@@ -35,6 +35,10 @@ A scenario from options: what follows from others is computed, what is taken for
   2> --tp#: makes a scenario; give either it or train.json, and change a scenario with --set
   [2]
 
+  $ nvlsim scenario new --model llama3-8b --platform nd-h100-v5 --gpus 8 --tp 2 -q -o /nowhere/x.json
+  2> nvlsim: /nowhere/x.json: cannot be written (No such file or directory)
+  [4]
+
 Questions that lack something say what.
 
   $ nvlsim plan
