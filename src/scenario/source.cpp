@@ -85,7 +85,9 @@ void write_over(config::document& doc, const std::vector<change>& list) {
     const auto spelled = doc.spelled.find(c.pointer);
     const std::string& pointer = spelled == doc.spelled.end() ? c.pointer : spelled->second;
     config::override_value(doc, pointer, c.v, by, problems);
-    std::erase_if(doc.defaults, [&](const value::member& d) { return d.first == pointer; });
+    std::erase_if(doc.defaults, [&](const value::member& d) {
+      return d.first == pointer || d.first.starts_with(pointer + "/");
+    });
     for (config::provenance& p : doc.sources)
       if (p.pointer == pointer) {
         p.kind = "assumed";
@@ -204,6 +206,8 @@ value inputs_of(const scenario_source& from, const scenario& s) {
   }
   value origins{value::object{}};
   list_origins(scenario_text, "", from.text, "", origins);
+  for (const auto& [pointer, origin] : from.text.origins)  // what was taken away
+    if (origin.overrides && !scenario_text.at_pointer(pointer)) origins.set(pointer, origin.label);
   list_overridden(from.hardware.source, "/platform", origins);
   list_overridden(from.software->file.source, "/stack", origins);
   list_overridden(from.net.source, "/model", origins);
@@ -230,16 +234,54 @@ std::vector<input_constant> constants_of(const scenario_source& from, const scen
   return out;
 }
 
+namespace {
+
+/// Whether the part differs from what was read; then it is replaced by one that says so.
+bool tell(std::shared_ptr<const scenario>& part) {
+  std::optional<scenario> changed = told(*part);
+  if (changed) part = std::make_shared<const scenario>(std::move(*changed));
+  return changed.has_value();
+}
+
+/// Whether a part of the scenario differs from what was read; all that do are replaced.
+bool tell_parts(scenario& s) {
+  bool any = false;
+  const auto tell_jobs = [&](std::vector<cluster_job>& jobs) {
+    for (cluster_job& j : jobs) any = tell(j.alone) || any;
+  };
+  if (auto* shared = std::get_if<shared_workload>(&s.workload)) tell_jobs(shared->jobs);
+  if (auto* p = std::get_if<post_training_case>(&s.workload)) {
+    any = tell(p->rollout) || any;
+    any = tell(p->training) || any;
+  }
+  if (auto* o = std::get_if<operation_case>(&s.workload)) {
+    tell_jobs(o->jobs);
+    if (o->fleet) {
+      fleet_case fleet = *o->fleet;
+      bool here = false;
+      for (fleet_member& m : fleet.services) here = tell(m.alone) || here;
+      if (here) o->fleet = std::make_shared<const fleet_case>(std::move(fleet));
+      any = any || here;
+    }
+  }
+  return any;
+}
+
+}  // namespace
+
 std::optional<scenario> told(const scenario& s) {
   if (!s.source) return std::nullopt;
   const scenario_source& was = *s.source;
+  scenario out = s;
+  const bool other_parts = tell_parts(out);
   nvlsim::platform hardware = s.platform;
   hardware.racks = was.hardware.content.racks;  // a member of the scenario's own
   const auto in_text = changes(was.workload, write_workload(s));
   const auto in_platform = changes_of(was.hardware.content, hardware, write_platform);
   const auto in_stack = changes_of(was.software->file.content, s.stack, write_stack);
   const bool other_model = s.model != was.net.content;
-  if (in_text.empty() && in_platform.empty() && in_stack.empty() && !other_model) return std::nullopt;
+  if (in_text.empty() && in_platform.empty() && in_stack.empty() && !other_model && !other_parts)
+    return std::nullopt;
   scenario_source now = was;
   write_over(now.text, in_text);
   write_over(now.hardware.source, in_platform);
@@ -252,9 +294,8 @@ std::optional<scenario> told(const scenario& s) {
     now.software = std::make_shared<const known_stack>(with_digests(std::move(changed.file)));
   }
   if (other_model) write_over(now.net.source, {{std::string(unlisted), config::digest(content_of(s.model))}});
-  scenario out = s;
-  out.constants = constants_of(now, s);
-  out.inputs = inputs_of(now, s);
+  out.constants = constants_of(now, out);
+  out.inputs = inputs_of(now, out);
   return out;
 }
 

@@ -1,12 +1,17 @@
 // What a program changes through the headers, a result says of its inputs.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "nvlsim/run/explain_scenario.hpp"
 #include "nvlsim/run/run.hpp"
+#include "nvlsim/scenario/fleet_case.hpp"
 #include "support/shipped.hpp"
 
 namespace nvlsim {
@@ -139,6 +144,81 @@ TEST_CASE("A model that a program changes has another digest") {
   const result after = run(s);
   CHECK(*after.inputs.find("digest") != *before.inputs.find("digest"));
   CHECK(after.inputs.find("origins")->find("/model/changed_by_program"));
+}
+
+TEST_CASE("A facility that a program takes away is told") {
+  scenario s = shipped_scenario("facility/llama3.1-405b-gb300-site");
+  s.facility = nullptr;
+  const std::optional<scenario> after = told(s);
+  REQUIRE(after);
+  const auto& origins = *after->inputs.find("origins")->members();
+  CHECK(std::any_of(origins.begin(), origins.end(), [](const auto& o) {
+    return o.first.starts_with("/facility") && o.second == value{"program"};
+  }));
+}
+
+/// A part of a scenario, and where `--set` finds its stack.
+struct scenario_part {
+  std::string file, at;
+  std::function<std::shared_ptr<const scenario>(scenario&, const std::shared_ptr<const scenario>&)>
+      exchange;  ///< puts a part in the place of the one it returns; null: leaves it
+};
+
+/// The same for a member that is not shared.
+auto exchange_in(std::shared_ptr<const scenario>& place, const std::shared_ptr<const scenario>& other) {
+  std::shared_ptr<const scenario> was = place;
+  if (other) place = other;
+  return was;
+}
+
+std::vector<scenario_part> parts_of_all_kinds() {
+  using part = std::shared_ptr<const scenario>;
+  return {
+      {"jobs/two-llama3.1-405b-b300", "/jobs/1/stack",
+       [](scenario& s, const part& p) {
+         return exchange_in(std::get<shared_workload>(s.workload).jobs[1].alone, p);
+       }},
+      {"operation/llama3.1-405b-gb300-4608-90-days", "/jobs/0/stack",
+       [](scenario& s, const part& p) {
+         return exchange_in(std::get<operation_case>(s.workload).jobs[0].alone, p);
+       }},
+      {"operation/two-services-gb300-fleet", "/workload/fleet/services/1/stack",
+       [](scenario& s, const part& p) {
+         auto& o = std::get<operation_case>(s.workload);
+         fleet_case fleet = *o.fleet;
+         part was = exchange_in(fleet.services[1].alone, p);
+         o.fleet = std::make_shared<const fleet_case>(std::move(fleet));
+         return was;
+       }},
+      {"post-training/llama3.1-8b-grpo-gb200-8", "/workload/rollout/stack",
+       [](scenario& s, const part& p) {
+         return exchange_in(std::get<post_training_case>(s.workload).rollout, p);
+       }},
+      {"post-training/llama3.1-8b-grpo-gb200-8", "/workload/training/stack",
+       [](scenario& s, const part& p) {
+         return exchange_in(std::get<post_training_case>(s.workload).training, p);
+       }},
+  };
+}
+
+TEST_CASE("What a program changes in a part of a scenario is told") {
+  for (const scenario_part& x : parts_of_all_kinds()) {
+    INFO(x.file << x.at);
+    scenario s = shipped_scenario(x.file);
+    scenario part = *x.exchange(s, nullptr);
+    const std::string member = part.stack.training ? "/training/error_90" : "/inference/kv_fraction";
+    if (part.stack.training) part.stack.training->residuals.clear(), part.stack.training->error_90 = 0.5;
+    else part.stack.inference->settings.kv_fraction = 0.5;
+    const value digest = *s.inputs.find("digest");
+    x.exchange(s, std::make_shared<const scenario>(std::move(part)));
+    const std::optional<scenario> after = told(s);
+    REQUIRE(after);
+    CHECK(*after->inputs.find("digest") != digest);
+    scenario told_one = *after;
+    const auto& origins = *x.exchange(told_one, nullptr)->inputs.find("origins");
+    REQUIRE(origins.find("/stack" + member));
+    CHECK(*origins.find("/stack" + member) == value{"program"});
+  }
 }
 
 TEST_CASE("A scenario that nobody changed has nothing to tell") {
