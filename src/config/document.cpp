@@ -92,6 +92,20 @@ std::string write_at(value& root, const std::vector<std::string>& tokens, value 
 
 namespace {
 
+/// Takes the member at the end of the path away.
+void erase_at(value& root, const std::vector<std::string>& tokens) {
+  value* at = &root;
+  for (std::size_t i = 0; at && i + 1 < tokens.size(); ++i)
+    if (auto* a = at->items()) {
+      const auto index = array_index(tokens[i], a->size());
+      at = index ? &(*a)[*index] : nullptr;
+    } else {
+      at = at->find(tokens[i]);
+    }
+  if (at && at->members())
+    std::erase_if(*at->members(), [&](const value::member& m) { return m.first == tokens.back(); });
+}
+
 /// Who changed a part of the value at `pointer`, which `whole` gave: an override, else the file that was asked
 /// for, else any other file. A value is as its last author left it, and its problems are that author's.
 const origin& last_author(const document& doc, std::string_view pointer, const origin& whole) {
@@ -120,6 +134,7 @@ value document::resolved() const {
   for (const auto& [pointer, v] : defaults)
     if (const value* given = out.at_pointer(pointer); !given || given->is_null())
       write_at(out, split_pointer(pointer), v);
+  for (const std::string& pointer : replaced) erase_at(out, split_pointer(pointer));
   return out;
 }
 

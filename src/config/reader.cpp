@@ -63,11 +63,26 @@ const value* reader::member(std::string_view name) const {
   return v && !v->is_null() ? v : nullptr;
 }
 
+bool reader::set_by_user(std::string_view name) const {
+  return doc_->origin_of(pointer_to(pointer_, name)).overrides;
+}
+
 std::string reader::at(const key& k) const {
-  if (!member(k.canonical))
-    for (const std::string_view a : k.aliases)
-      if (member(a)) return std::string(a);
-  return std::string(k.canonical);
+  std::vector<std::string_view> given;
+  if (k.aliases.empty() || member(k.canonical)) given.push_back(k.canonical);
+  for (const std::string_view a : k.aliases)
+    if (member(a)) given.push_back(a);
+  if (given.empty()) return std::string(k.canonical);
+  // An override replaces what the file says in another spelling.
+  const auto set = [&](std::string_view name) { return set_by_user(name); };
+  if (given.size() > 1 && std::count_if(given.begin(), given.end(), set) == 1)
+    return std::string(*std::find_if(given.begin(), given.end(), set));
+  return std::string(given.front());
+}
+
+std::string reader::spelling_of(const key& k) const {
+  std::string used = at(k);
+  return member(used) ? used : std::string();
 }
 
 bool reader::has(const key& k) {
@@ -85,18 +100,20 @@ void reader::belongs(const key& k, std::string_view whose) {
 
 const value* reader::present(const key& k) {
   known_.emplace(k.canonical);
-  const value* v = member(k.canonical);
-  std::string_view used = k.canonical;
+  if (k.aliases.empty()) return member(k.canonical);
+  const std::string used = at(k);
+  const auto refuse_second = [&](std::string_view name) {
+    if (name == used || !member(name)) return;
+    if (set_by_user(used) && !set_by_user(name)) doc_->replaced.insert(pointer_to(pointer_, name));
+    else fail(name, fmt::format("says the same as \"{}\"; give one of them", used));
+  };
+  refuse_second(k.canonical);
   for (const std::string_view a : k.aliases) {
     known_.emplace(a);
-    const value* other = member(a);
-    if (!other) continue;
-    if (v) fail(a, fmt::format("says the same as \"{}\"; give one of them", used));
-    else v = other, used = a;
+    refuse_second(a);
   }
-  if (v && used != k.canonical)
-    doc_->spelled.emplace(pointer_to(pointer_, k.canonical), pointer_to(pointer_, used));
-  return v;
+  if (used != k.canonical) doc_->spelled.emplace(pointer_to(pointer_, k.canonical), pointer_to(pointer_, used));
+  return member(used);
 }
 
 constant_id reader::id_of(const key& k) const {

@@ -216,7 +216,7 @@ std::vector<result> read_results(std::string_view text, std::string_view file) {
   if (auto* a = doc.root.items()) {
     for (std::size_t i = 0; i < a->size(); ++i) {
       diagnostics own;
-      out.push_back(output::result_from({std::move((*a)[i]), self, {}, {}, {}, {}}, own));
+      out.push_back(output::result_from({std::move((*a)[i]), self, {}, {}, {}, {}, {}}, own));
       for (problem p : own.sorted()) {
         p.pointer.insert(0, fmt::format("/{}", i));
         problems.add(std::move(p));

@@ -308,10 +308,12 @@ bool put(read_sections& from, known_stack& into) {
     now.root.set(s, *from.text.root.find(s));
     std::erase_if(now.origins, [&](const auto& o) { return is_in(o.first, s); });
     std::erase_if(now.spelled, [&](const auto& o) { return is_in(o.first, s); });
+    std::erase_if(now.replaced, [&](const std::string& pointer) { return is_in(pointer, s); });
     into.resolved.set(s, *from.resolved.find(s));
   }
   for (const auto& o : from.text.origins) now.origins.insert_or_assign(o.first, o.second);
   now.spelled.insert(from.text.spelled.begin(), from.text.spelled.end());
+  now.replaced.insert(from.text.replaced.begin(), from.text.replaced.end());
   stack& content = into.file.content;
   if (from.names.contains("kernels")) content.kernels = std::move(from.content.kernels);
   if (from.names.contains("kernel_spreads")) content.kernel_spreads = std::move(from.content.kernel_spreads);

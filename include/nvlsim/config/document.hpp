@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,10 +36,11 @@ struct document {
   std::vector<value::member> defaults;  ///< pointer -> value taken because the file is silent (filled by readers)
   std::vector<provenance> sources;      ///< filled by readers
   std::map<std::string, std::string> spelled;  ///< pointer -> that of the other spelling used (filled by readers)
+  std::set<std::string> replaced;  ///< members that an override in another spelling replaces (filled by readers)
 
   /// Origin of the value at `pointer`: its own or that of its nearest ancestor, else `self`.
   const origin& origin_of(std::string_view pointer) const;
-  /// `root` with the defaults filled in: the input as it was understood.
+  /// `root` with the defaults filled in and without what is replaced: the input as it was understood.
   value resolved() const;
 };
 

@@ -118,6 +118,10 @@ class reader {
 
   /// Reports members that were not read.
   void done() const;
+  /// The spelling in which the object has the member: an override's, else the first; "" if it has not.
+  std::string spelling_of(const key& k) const;
+  /// Whether an override set the member or something inside it.
+  bool set_by_user(std::string_view name) const;
   /// Reports unread members only if an override set them or something inside them, for files with members that
   /// nvlsim does not use.
   void done_with_overrides() const;
@@ -139,6 +143,7 @@ class reader {
   double quantity_base(const key& k, dimension d, range<double> r);
   /// Of the constant that member `k` is; 0 where numbers need no sources.
   constant_id id_of(const key& k) const;
+  /// The spelling of the member that counts: an override's, else the first that is given, else the canonical one.
   std::string at(const key& k) const;
   void note_default(const key& k, value v);
   /// The override that set the value at `pointer` or something inside it: its pointer and its origin.

@@ -217,6 +217,31 @@ TEST_CASE("Reader accepts an alias, and refuses two names for one thing") {
         "f.json#/tensor_parallel: says the same as \"tp\"; give one of them\n");
 }
 
+TEST_CASE("An override replaces what the file says in another spelling") {
+  const key tp{"tp", {"tensor_parallel", "tensor_model_parallel_size"}};
+  for (const char* in_file : {"tp", "tensor_parallel", "tensor_model_parallel_size"})
+    for (const char* set : {"tp", "tensor_parallel", "tensor_model_parallel_size"}) {
+      INFO(in_file << " " << set);
+      document doc = parsed("{\"" + std::string(in_file) + "\": 2}");
+      diagnostics problems;
+      override_value(doc, "/" + std::string(set), value{4}, {"--set", "--set", true}, problems);
+      reader r(doc, problems);
+      CHECK(r.has(tp));
+      CHECK(r.integer(tp) == 4);
+      r.done();
+      CHECK(problems.empty());
+      REQUIRE(doc.resolved().members()->size() == 1);
+      CHECK(*doc.resolved().find(set) == value{4});
+    }
+  document doc = parsed("{}");
+  diagnostics problems;
+  for (const char* set : {"/tp", "/tensor_parallel"})
+    override_value(doc, set, value{4}, {"--set", "--set", true}, problems);
+  reader r(doc, problems);
+  r.integer(tp);
+  CHECK_FALSE(problems.empty());
+}
+
 TEST_CASE("Reader records the defaults it took, under the canonical name") {
   document doc = parsed(R"({"given": 1, "c": {}})");
   diagnostics problems;
