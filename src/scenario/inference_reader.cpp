@@ -264,6 +264,33 @@ void read_layout(config::reader r, inference_workload& w) {
   r.done();
 }
 
+/// Refuses settings of the engine that every pool, or the layout without pools, sets to its own value. An override
+/// of pools or layout may replace what the file says of the engine.
+void refuse_replaced(config::reader& r) {
+  std::optional<config::reader> engine = r.find_child("engine"), layout = r.find_child("layout");
+  if (!engine || !layout) return;
+  std::vector<std::pair<config::reader, engine_place>> users;
+  for (const auto& [name, place] :
+       {std::pair{"prefill", engine_place::prefill_pool}, {"decode", engine_place::decode_pool}})
+    if (const value* pool = layout->raw(name); pool && pool->members())
+      users.emplace_back(layout->child(name), place);
+  const std::string whose = users.empty() ? "the layout" : users.size() == 1 ? "the pool" : "each pool";
+  if (users.empty()) users.emplace_back(std::move(*layout), engine_place::layout);
+  for (const engine_field& f : engine_fields) {
+    const std::string name = engine->spelling_of(f.names());
+    if (name.empty()) continue;
+    bool all = true, overridden = false;
+    for (const auto& [user, place] : users) {
+      if (!f.refused_in(place).empty()) continue;
+      const std::string own = user.spelling_of(f.names());
+      all = all && !own.empty();
+      overridden = overridden || (!own.empty() && user.set_by_user(own));
+    }
+    if (all && (engine->set_by_user(name) || !overridden))
+      engine->fail(name, fmt::format("has no effect: {} sets it", whose));
+  }
+}
+
 }  // namespace
 
 inference_workload read_inference_workload(config::reader& r, const checkpoint_spec& checkpoint) {
@@ -273,6 +300,7 @@ inference_workload read_inference_workload(config::reader& r, const checkpoint_s
   read_load(r.child("load"), w);
   if (auto slo = r.find_child("slo")) read_objective(std::move(*slo), w.objective);
   if (auto layout = r.find_child("layout")) read_layout(std::move(*layout), w);
+  refuse_replaced(r);
   w.tiers = read_cache_tiers(r);
   r.done();
   return w;
