@@ -171,7 +171,7 @@ class Resources(Case):
         done = subprocess.run([str(NVLSIM), "run", "long.json"], cwd=self.folder, preexec_fn=starve, capture_output=True, text=True, timeout=120)
         self.assertNotEqual(done.returncode, 70, done.stderr)
         if done.returncode == 4:
-            self.assertIn("limit of memory, CPU time or file size", done.stderr)
+            self.assertIn("memory, CPU or file-size limit", done.stderr)
 
 
 class Messages(Case):
@@ -201,7 +201,7 @@ class Messages(Case):
         shutil.copy(SOURCE / "platforms/gb300-nvl72.json", self.folder / "plat.txt")
         self.assertIn('./plat: no such file; did you mean "./plat.json"?', self.message("run", "train.json", "--set", "/platform/use=./plat", code=4))
         self.assertIn("./dir: is a directory", self.message("run", "train.json", "--set", "/platform/use=./dir", code=4))
-        self.assertIn("ends in .json", self.message("run", "train.json", "--set", "/platform/use=./plat.txt", code=4))
+        self.assertIn("must end in .json", self.message("run", "train.json", "--set", "/platform/use=./plat.txt", code=4))
 
     def test_sweeps(self):
         (self.folder / "sweep.json").write_text(json.dumps({**SWEEP, "scenario": "llama3.1-405b-gb300-51"}))

@@ -177,7 +177,8 @@ class Report(unittest.TestCase):
         for service in services:
             curves = {c["name"]: [y for _, y in c["points"]] for c in service["curves"]}
             self.assertEqual(set(curves), {"load (requests/s)", "ready replicas", "starting replicas", "waiting requests"})
-            self.assertGreater(max(curves["load (requests/s)"]), min(curves["load (requests/s)"]))
+            loads = set(curves["load (requests/s)"])
+            self.assertEqual(len(loads) == 1, service["name"] == "agents", loads)  # whose load is the same all day
             self.assertGreaterEqual(min(curves["ready replicas"]), 0)
             self.assertGreater(max(curves["ready replicas"]), 0)
         shown = self.open(page)

@@ -24,7 +24,13 @@
   2> --set#/workload/recompute/7: no element "7" in an array of 1
   [2]
 
-  $ nvlsim run train.json --set /workload/data_parallel_size=4
+Another spelling of a member replaces what the file says; two overrides do not say the same.
+
+  $ nvlsim run train.json --set /workload/data_parallel_size=3
+  2> train.json#/workload/global_batch_size: 8 is not divisible by micro_batch_size x dp = 3
+  [2]
+
+  $ nvlsim run train.json --set /workload/data_parallel_size=4 --set /workload/dp=2
   2> --set#/workload/data_parallel_size: says the same as "dp"; give one of them
   [2]
 

@@ -235,7 +235,7 @@ TEST_CASE("A fleet that cannot be says why") {
   REQUIRE(fleet_problems(fleet_of({s})).size() == 1);
   s.gpus = 72;
   s.scaler.least = s.scaler.most = 3;
-  REQUIRE(fleet_problems(fleet_of({s}))[0].find("216 GPUs at least") != std::string::npos);
+  REQUIRE(fleet_problems(fleet_of({s}))[0].find("at least 216 GPUs") != std::string::npos);
   s.scaler.least = 1;
   REQUIRE(fleet_problems(fleet_of({s})).empty());
 }

@@ -175,6 +175,23 @@ TEST_CASE("A pool goes before the engine, and the engine before the stack") {
   CHECK(load(decode, sets).ranks.pp == 4);
 }
 
+TEST_CASE("An engine setting that everything below it replaces is refused") {
+  const override_option engine{"/workload/engine/max_batch_size", "22"},
+      pooled{"/workload/layout/prefill/max_batch_size", "11"},
+      decoding{"/workload/layout/decode/max_num_seqs", "12"}, laid_out{"/workload/layout/max_num_seqs", "12"};
+  const auto problems = [](int place, const std::vector<override_option>& sets) {
+    const auto all = problems_of(place_cases[static_cast<std::size_t>(place)], sets);
+    return all.empty() ? std::string() : all[0];
+  };
+  CHECK(problems(3, {engine, pooled, decoding}).find("max_batch_size: has no effect: each pool sets it") !=
+        std::string::npos);
+  CHECK(problems(2, {engine, laid_out}).find("max_batch_size: has no effect: the layout sets it") !=
+        std::string::npos);
+  CHECK(load(place_cases[2], {laid_out}).settings.max_batch_size == 12);  // the file's own may be replaced
+  const override_option no_decoding{"/workload/layout/decode/max_batch_size", "null"};
+  CHECK(problems(3, {engine, pooled, no_decoding}) == "");
+}
+
 TEST_CASE("What an engine has beside its settings is refused in other places") {
   for (const place_case& c : place_cases) {
     if (c.place == engine_place::engine) continue;

@@ -97,8 +97,8 @@ TEST_CASE("All problems of an operation are told at once, where they are") {
 
 TEST_CASE("What cannot be is refused") {
   CHECK(problems_of({{"/workload/profile", "no-such-fleet"}}).find("/workload/profile") != std::string::npos);
-  CHECK(problems_of({{"/workload/failures/components/power_shelf/tolerated", "8"}}).find("all of which") !=
-        std::string::npos);
+  CHECK(problems_of({{"/workload/failures/components/power_shelf/tolerated", "8"}})
+            .find("must be less than \"each\", 8") != std::string::npos);
   CHECK(problems_of({{"/workload/failures/components/slow_gpu/speed", "0.5"}}).find("either") !=
         std::string::npos);
   CHECK(problems_of({{"/workload/failures/components/gpu/speed", "0.5"}}).find("/gpu/speed") != std::string::npos);
