@@ -27,8 +27,9 @@
 Another spelling of a member replaces what the file says; two overrides do not say the same.
 
   $ nvlsim run train.json --set /workload/data_parallel_size=3
-  2> train.json#/workload/global_batch_size: 8 is not divisible by micro_batch_size x dp = 3
-  [2]
+  train: infeasible
+    - the global batch of 32 must be a multiple of micro-batch 1 x dp 3
+  [3]
 
   $ nvlsim run train.json --set /workload/data_parallel_size=4 --set /workload/dp=2
   2> --set#/workload/data_parallel_size: says the same as "dp"; give one of them
