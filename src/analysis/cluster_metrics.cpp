@@ -196,7 +196,7 @@ time_curve cumulative(const char* name, const Seeds& seeds, const Number& f) {
 /// Fewer seeds make no band.
 constexpr std::size_t seeds_for_bands = 10;
 /// More blocks than this no screen shows.
-constexpr std::size_t most_blocks = 12'000;
+constexpr std::size_t max_blocks = 12'000;
 
 }  // namespace
 
@@ -265,12 +265,12 @@ std::vector<time_curve> spread_over_seeds(const operation_study& s) {
 
 /// Keeps the blocks with the most tray-time, in order of their starts.
 static void keep_longest(cluster_picture& out) {
-  if (out.blocks.size() > most_blocks) {
-    out.left_out = static_cast<std::int64_t>(out.blocks.size() - most_blocks);
+  if (out.blocks.size() > max_blocks) {
+    out.left_out = static_cast<std::int64_t>(out.blocks.size() - max_blocks);
     std::stable_sort(out.blocks.begin(), out.blocks.end(), [](const auto& a, const auto& b) {
       return (a.end_s - a.begin_s) * a.trays > (b.end_s - b.begin_s) * b.trays;
     });
-    out.blocks.resize(most_blocks);
+    out.blocks.resize(max_blocks);
     std::stable_sort(out.blocks.begin(), out.blocks.end(),
                      [](const auto& a, const auto& b) { return a.begin_s < b.begin_s; });
   }

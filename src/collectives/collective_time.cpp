@@ -207,7 +207,7 @@ all_to_all_choice all_to_all_params(const collective_profile& profile, const pla
 
 /// What the fullest domain would take for the same bytes among its own ranks, which they exchange in any case. Of
 /// the library's own choice only: what a caller forces may be worse inside a domain than across.
-seconds least_time(const call& c, const domain_collective& d, const protocol_tuning* tuning, int members) {
+seconds min_time(const call& c, const domain_collective& d, const protocol_tuning* tuning, int members) {
   if (members < 2 || !c.options.algorithm.empty() || !c.options.protocol.empty()) return {};
   call inside = c;
   inside.ranks = members;
@@ -336,7 +336,7 @@ collective_cost collective_time(const collective_profile& profile, const platfor
     return {collectives::hierarchical(c, f.params, net, inside).time, "hierarchical", true};
   }
   collectives::estimate e = collectives::across_domains(c, f.params, d, net);
-  if (const auto least = least_time(c, d, tuning, net.members); least > e.time) e.time = least;
+  if (const auto least = min_time(c, d, tuning, net.members); least > e.time) e.time = least;
   return {e.time, e.algorithm, e.derived || f.derived || derived};
 }
 

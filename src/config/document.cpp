@@ -167,7 +167,7 @@ void add_unknown(const named_input& input, const std::vector<std::string>& names
   std::string hint = nearest(name, names);
   std::string message = fmt::format("unknown {} {}", what, in_quotes(name));
   if (hint.empty() && !names.empty()) {
-    constexpr std::size_t shortest = 3, most_like = 12, most_known = 64;
+    constexpr std::size_t shortest = 3, most_like = 12, max_known = 64;
     const std::string_view word = first_word(name);
     std::vector<std::string> like;  // "gb300" can stand for any gb300-*, "deepseek-v9" for any deepseek-*
     std::copy_if(names.begin(), names.end(), std::back_inserter(like), [&](const std::string& n) {
@@ -176,10 +176,10 @@ void add_unknown(const named_input& input, const std::vector<std::string>& names
     });
     const std::size_t more = like.size() > most_like ? like.size() - most_like : 0;
     like.resize(like.size() - more);
-    message += !like.empty()                ? fmt::format("; did you mean one of {}{}?", fmt::join(like, ", "),
+    message += !like.empty()               ? fmt::format("; did you mean one of {}{}?", fmt::join(like, ", "),
                                            more > 0 ? fmt::format(" ({} more)", more) : "")
-               : names.size() <= most_known ? fmt::format("; known: {}", fmt::join(names, ", "))
-                                            : fmt::format("; {} names the {} that ship", listed_by, names.size());
+               : names.size() <= max_known ? fmt::format("; known: {}", fmt::join(names, ", "))
+                                           : fmt::format("; {} names the {} that ship", listed_by, names.size());
   }
   problems.add(asked_by.file, asked_by.pointer, std::move(message), std::move(hint));
 }

@@ -116,14 +116,14 @@ class operation_actors {
 };
 
 /// Hosts that stand for racks; more than this many actors' places would tell nothing.
-constexpr std::int64_t most_racks = 1024;
+constexpr std::int64_t max_racks = 1024;
 
 }  // namespace
 
 operation_outcome run_operation_by_actors(const operation_setup& setup, std::uint64_t seed,
                                           const platform& hardware) {
   session clock;
-  const auto racks = static_cast<std::size_t>(std::min(setup.cluster.racks, most_racks));
+  const auto racks = static_cast<std::size_t>(std::min(setup.cluster.racks, max_racks));
   const network::zones zones = engine::build_ports(clock, hardware, racks, false, {});
   operation_actors actors(setup, seed, clock, zones.nvlink);
   actors.start();

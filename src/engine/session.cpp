@@ -83,7 +83,7 @@ std::vector<std::string> wrong_settings() {
 // without guards, which lie side by side in one mapping. Mapped afresh, not taken from the heap, they cost the
 // pages that an actor touches.
 void session::expect_actors(std::size_t count) {
-  constexpr std::size_t most_guarded = 20'000;
+  constexpr std::size_t max_guarded = 20'000;
   constexpr double touched = 16e3;  // bytes: 13.5 kB measured, and the objects of an actor
   const double memory =
       static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
@@ -95,7 +95,7 @@ void session::expect_actors(std::size_t count) {
                       "GB; fold equal ranks",
                       count, static_cast<double>(count) * touched / 1e9, memory / 1e9),
           {}}});
-  if (count <= most_guarded) return;
+  if (count <= max_guarded) return;
   simgrid::config::set_value<int>("contexts/guard-size", 0);
   constexpr int above = 128 * 1024;  // glibc's threshold, which would otherwise rise with what is freed
   ::mallopt(M_MMAP_THRESHOLD, above);

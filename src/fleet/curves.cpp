@@ -55,7 +55,7 @@ std::vector<std::string> fleet_problems(const fleet_spec& f) {
       out.push_back(fmt::format("a replica of {} needs {} GPUs in one rack; a rack has {}", s.name, s.gpus,
                                 f.gpus_per_rack));
     else if (!(s.curve.capacity() > 0)) out.push_back(fmt::format("a replica of {} serves no requests", s.name));
-    least += s.scaler.least * s.gpus;
+    least += s.scaler.min_replicas * s.gpus;
   }
   if (const std::int64_t all = f.racks * f.gpus_per_rack; least > all)
     out.push_back(fmt::format("the services need at least {} GPUs; the racks have {}", least, all));

@@ -118,7 +118,7 @@ class fleet_player {
 
   void keep_life(std::size_t i, const replica& r, double now, replica_end how) {
     if (!f_.keeps_lives) return;
-    if (out_.lives.size() < most_replica_lives)
+    if (out_.lives.size() < max_replica_lives)
       out_.lives.push_back({i, r.rack, r.begin_s, std::min(r.ready_s, now), now, how});
     else ++out_.lives_left_out;
   }
@@ -126,11 +126,12 @@ class fleet_player {
   std::int64_t replicas_for(std::size_t i, double requests_per_s) const {
     const autoscaler& a = about(i).scaler;
     const double each = a.target * about(i).curve.sustained(about(i).objective_share);
-    return std::clamp(static_cast<std::int64_t>(std::ceil(requests_per_s / each * (1 - 1e-12))), a.least, a.most);
+    return std::clamp(static_cast<std::int64_t>(std::ceil(requests_per_s / each * (1 - 1e-12))), a.min_replicas,
+                      a.max_replicas);
   }
   std::int64_t first_wanted(std::size_t i) const {
     const autoscaler& a = about(i).scaler;
-    return a.policy == scaling_policy::fixed ? a.most : replicas_for(i, about(i).load.at(0));
+    return a.policy == scaling_policy::fixed ? a.max_replicas : replicas_for(i, about(i).load.at(0));
   }
 
   /// Starts replicas until there are `wanted`. At time 0 they are ready at once.
@@ -159,7 +160,7 @@ class fleet_player {
     for (std::size_t j = states_.size(); j-- > i + 1;) {
       const auto& all = states_[j].replicas;
       auto left = static_cast<std::int64_t>(all.size());
-      for (std::size_t k = all.size(); k-- > 0 && left > about(j).scaler.least && room < about(i).gpus;)
+      for (std::size_t k = all.size(); k-- > 0 && left > about(j).scaler.min_replicas && room < about(i).gpus;)
         if (all[k].rack == rack) out.emplace_back(j, k), --left, room += about(j).gpus;
     }
     if (room < about(i).gpus) out.clear();
@@ -240,7 +241,8 @@ class fleet_player {
     const autoscaler& a = about(i).scaler;
     const double now = static_cast<double>(tick) * f_.tick_s;
     service_state& s = states_[i];
-    const std::int64_t need = a.policy == scaling_policy::fixed ? a.most : replicas_for(i, expected_load(i, now));
+    const std::int64_t need =
+        a.policy == scaling_policy::fixed ? a.max_replicas : replicas_for(i, expected_load(i, now));
     s.wanted.add(tick, need, std::max<std::int64_t>(1, std::llround(a.cooldown_s / f_.tick_s)));
     fill(i, need, now + std::max(about(i).start_s, 1e-9));
     for (std::int64_t keep = s.wanted.most(); static_cast<std::int64_t>(s.replicas.size()) > keep;) {
@@ -283,7 +285,7 @@ class fleet_player {
     const double starting = static_cast<double>(s.replicas.size()) - replicas;
     o.starting_gpu_s += starting * gpus * tick;
     o.energy_J += starting * about_it.curve.points.front().power_W * tick;
-    o.most_ready = std::max(o.most_ready, static_cast<std::int64_t>(replicas));
+    o.max_ready = std::max(o.max_ready, static_cast<std::int64_t>(replicas));
     if (!(replicas > 0)) return;
     const replica_point at = about_it.curve.at(served / tick / replicas);
     const double wait = (before + s.waiting) / 2 / (can / tick);

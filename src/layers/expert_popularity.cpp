@@ -34,7 +34,7 @@ double busiest_share(const expert_spread& s, double tokens) {
 }
 
 // Whether a batch uses an expert is nearly independent of the others on its rank.
-double most_touched(const expert_spread& s, double tokens) {
+double max_touched(const expert_spread& s, double tokens) {
   const double local = s.experts / s.ranks, used = touched_share(s.top_k / s.experts, s.skew, tokens);
   return std::min(local, local * used + largest_of(s.ranks) * std::sqrt(local * used * (1 - used)));
 }

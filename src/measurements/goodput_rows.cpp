@@ -15,7 +15,7 @@ namespace {
 
 constexpr int runs = 40;
 constexpr int runs_of_copies = 4;  // each has thousands of failures
-constexpr std::int64_t most_replicas = 10'000;
+constexpr std::int64_t max_case_replicas = 10'000;
 constexpr double usual_days = 60;
 constexpr std::int64_t usual_trays = 72;  // failures are of the whole job, so its number of parts does not matter
 
@@ -50,7 +50,7 @@ operation_setup setup_of(const csv_row& row) {
   operation_setup s;
   const std::int64_t replicas = row.integer("replicas").value_or(1);
   const bool copied = row.integer("copies").has_value();
-  if (replicas < 1 || replicas > (copied ? most_replicas : usual_trays))
+  if (replicas < 1 || replicas > (copied ? max_case_replicas : usual_trays))
     throw cell_error(fmt::format("replicas is {}", replicas));
   const std::int64_t trays = copied ? replicas : usual_trays;
   s.cluster = {1, trays, 1, 1};

@@ -379,7 +379,7 @@ class shared_cluster final : public cluster_world {
 
   void keep_repair(tray_repair x, double end) {
     x.end = end;
-    if (repairs_.size() < most_tray_repairs) repairs_.push_back(x);
+    if (repairs_.size() < max_tray_repairs) repairs_.push_back(x);
     else ++repairs_left_out_;
   }
 

@@ -47,7 +47,7 @@ component_toll* toll_of(operation_state& s) { return s.cause < 0 ? nullptr : &s.
 
 void note_span(operation_state& s) {
   auto& spans = s.outcome.spans;
-  if (spans.size() < most_spans && s.now > s.phase_begin)
+  if (spans.size() < max_spans && s.now > s.phase_begin)
     spans.push_back({s.phase_begin, s.now, s.phase, is_running(s) ? -1 : s.cause, s.clock.progress});
   s.phase_begin = s.now;
 }

@@ -134,7 +134,7 @@ operation_state begin_job(const operation_setup& setup, machine_state machine) {
   s.replica_epoch.resize(at(setup.replicas));
   share_shards(s);
   s.outcome.tolls.resize(setup.failures.components.size());
-  s.outcome.least_trays_up = static_cast<double>(setup.cluster.trays());
+  s.outcome.min_trays_up = static_cast<double>(setup.cluster.trays());
   return s;
 }
 

@@ -30,7 +30,7 @@ rack_stretch stretch_of(const operation_state& s, std::int32_t rack) {
 
 void keep(rack_log& log, const rack_stretch& x) {
   if (!(x.end > x.begin)) return;
-  if (log.over.size() < most_rack_stretches) log.over.push_back(x);
+  if (log.over.size() < max_rack_stretches) log.over.push_back(x);
   else ++log.left_out;
 }
 

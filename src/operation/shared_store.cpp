@@ -22,7 +22,7 @@ struct copying {
 void share(std::vector<copying>& all, const std::vector<store_writer>& writers, double together) {
   std::vector<double> most;
   for (std::size_t i = 0; i < all.size(); ++i)
-    if (all[i].left > 0) most.push_back(writers[i].most.base());
+    if (all[i].left > 0) most.push_back(writers[i].max_rate.base());
   const std::vector<double> rates = max_min_shares(most, together);
   auto rate = rates.begin();
   for (copying& c : all)

@@ -219,8 +219,8 @@ void suffer(operation_state& s, const strike& f) {
   else if (k.effect == failure_effect::slows) slow_down(s, f.component, f.tray, f.drawn);
   else if (k.effect == failure_effect::corrupts) corrupt(s, f.component, f.tray, f.drawn);
   else stop_part(s, f.component, f.tray, f.drawn);
-  s.outcome.least_trays_up =
-      std::min(s.outcome.least_trays_up, static_cast<double>(s.machine.shape.trays() - s.machine.broken));
+  s.outcome.min_trays_up =
+      std::min(s.outcome.min_trays_up, static_cast<double>(s.machine.shape.trays() - s.machine.broken));
 }
 
 void break_part(operation_state& s, std::int32_t c, std::int64_t tray, double repair) {

@@ -188,7 +188,7 @@ bool is_record_list(const value& v) {
 }
 
 /// Longer lists are cut in tables.
-constexpr std::size_t most_records = 24;
+constexpr std::size_t max_records = 24;
 
 std::size_t widest(const std::vector<std::vector<std::string>>& rows, std::size_t column) {
   std::size_t out = 0;
@@ -198,7 +198,7 @@ std::size_t widest(const std::vector<std::vector<std::string>>& rows, std::size_
 
 /// The name and the figures of each object in a line, as many columns as fit.
 std::string record_table(const std::string& title, const value::array& list) {
-  const std::size_t shown = std::min(list.size(), most_records);
+  const std::size_t shown = std::min(list.size(), max_records);
   std::vector<std::string> keys;
   std::vector<std::vector<std::string>> rows = {{title}};
   for (std::size_t i = 0; i < shown; ++i) {

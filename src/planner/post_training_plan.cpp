@@ -19,10 +19,10 @@ namespace {
 using loop_members = std::vector<std::pair<std::string, value>>;
 using loop_choices = std::vector<search_restriction>;
 
-constexpr std::int64_t most_engine = 64;  ///< GPUs of a rollout engine
-constexpr std::size_t engine_sizes = 3;   ///< that are tried, from the smallest that holds the model
-constexpr double fullest_samples = 8;     ///< longest samples that an engine must hold at once
-constexpr double as_fast = 1.01;          ///< steps that differ by less are equal
+constexpr std::int64_t max_engine = 64;  ///< GPUs of a rollout engine
+constexpr std::size_t engine_sizes = 3;  ///< that are tried, from the smallest that holds the model
+constexpr double fullest_samples = 8;    ///< longest samples that an engine must hold at once
+constexpr double as_fast = 1.01;         ///< steps that differ by less are equal
 constexpr const char* rollout_layout = "/workload/rollout/workload/layout";
 constexpr const char* trainer_layout = "/workload/training/workload";
 
@@ -104,7 +104,7 @@ class loop_planner {
     const auto longest = static_cast<double>(l.prompt_tokens + l.response.max);
     const bool spread = w.ep > 1 && w.ep == w.tp;
     std::vector<std::int64_t> out;
-    for (std::int64_t tp = 1; tp <= most_engine && out.size() < engine_sizes; tp *= 2) {
+    for (std::int64_t tp = 1; tp <= max_engine && out.size() < engine_sizes; tp *= 2) {
       w.tp = static_cast<int>(tp);
       w.replicas = 1;
       if (spread) w.ep = w.tp;

@@ -10,11 +10,11 @@ namespace nvlsim {
 namespace {
 
 constexpr double alike = 1e-9;  // relative; a worker that adds no more is not needed
-constexpr std::int64_t least_tokens = 2048, most_tokens = 65'536;
+constexpr std::int64_t min_tokens = 2048, max_tokens = 65'536;
 
-constexpr double most_workers = 1e8;
+constexpr double max_workers = 1e8;
 
-int whole(double x) { return static_cast<int>(std::ceil(std::min(x, most_workers) * (1 - alike))); }
+int whole(double x) { return static_cast<int>(std::ceil(std::min(x, max_workers) * (1 - alike))); }
 
 void place(const rated_shapes& r, server_trial& t) {
   t.racks = static_cast<int>((t.gpus() + r.domain - 1) / r.domain);
@@ -143,7 +143,7 @@ std::vector<server_trial> with_other_limits(const server_trial& t, std::int64_t 
     server_trial n = t;
     std::int64_t& tokens = t.pooled ? n.prefill_tokens : n.max_num_tokens;
     tokens = static_cast<std::int64_t>(static_cast<double>(tokens > 0 ? tokens : own_tokens) * by);
-    if (tokens >= least_tokens && tokens <= most_tokens) out.push_back(n);
+    if (tokens >= min_tokens && tokens <= max_tokens) out.push_back(n);
   }
   return out;
 }

@@ -196,7 +196,7 @@ void add_most_held(serving_plan& out, const planning& p) {
   for (const server_held& h : all)
     if (h.requests_per_s > 0 && (!most || supply(p.q, h) > supply(p.q, *most))) most = &h;
   if (most)
-    out.most_held = other_server{held_text(most->trial), most->trial.gpus(), most->requests_per_s, most->users};
+    out.max_held = other_server{held_text(most->trial), most->trial.gpus(), most->requests_per_s, most->users};
 }
 
 void check(const scenario& s) {

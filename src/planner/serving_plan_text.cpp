@@ -109,10 +109,10 @@ std::string other_text(const other_server& s) {
 /// Why there is no deployment to show, and what is known beside it.
 std::string no_answer(const serving_plan& p) {
   std::string out;
-  if (p.most_held) {
+  if (p.max_held) {
     out = p.interrupted ? "interrupted" : "not found";
     out += fmt::format(": no deployment that was run holds {}; the most is {}", demand_text(p),
-                       other_text(*p.most_held));
+                       other_text(*p.max_held));
   } else if (p.interrupted) {
     out = "interrupted before a deployment was run";
   } else if (p.has_demand() && p.by_rates) {
@@ -235,7 +235,7 @@ value demand_value(const serving_plan& p) {
                        {"requests_per_s", p.requests_per_s_asked > 0 ? value{p.requests_per_s_asked} : value{}},
                        {"met", p.enough()},
                        {"gpus_needed", needed ? value{*needed} : value{}},
-                       {"most_held", other_value(p.most_held)},
+                       {"max_held", other_value(p.max_held)},
                        {"by_rates", other_value(p.by_rates)}};
 }
 

@@ -14,7 +14,7 @@ namespace nvlsim {
 namespace {
 
 constexpr double in_flight_times = 4;  // requests of a run, over those in flight
-constexpr std::int64_t least_requests = 2000, most_requests = 60'000;
+constexpr std::int64_t min_trial_requests = 2000, max_trial_requests = 60'000;
 constexpr double usual_ttft_s = 1;
 
 /// Six digits, downwards: exact in the text of a scenario.
@@ -39,7 +39,8 @@ std::int64_t requests_for(const plan_base& base, const server_trial& t) {
   if (mean && mean->integer()) tokens = static_cast<double>(*mean->integer());
   if (mean && mean->number()) tokens = *mean->number();
   const double in_flight = t.guess * (usual_ttft_s + t.tpot_s * tokens);
-  return std::clamp(static_cast<std::int64_t>(in_flight_times * in_flight), least_requests, most_requests);
+  return std::clamp(static_cast<std::int64_t>(in_flight_times * in_flight), min_trial_requests,
+                    max_trial_requests);
 }
 
 double in_flight(const scenario& s, const inference_workload& w) {

@@ -16,10 +16,10 @@ namespace nvlsim {
 namespace {
 
 constexpr double day_s = 86'400;
-constexpr int most_sizes = 10;         // numbers of racks that are tried
+constexpr int max_sizes = 10;          // numbers of racks that are tried
 constexpr double guessed_use = 0.35;   // of the dense peak, to begin with
 constexpr double unknown_peak = 1e15;  // FLOP/s, to begin with
-constexpr std::int64_t most_units = 100'000;
+constexpr std::int64_t max_units = 100'000;
 
 struct sized {
   std::int64_t units = 0;  ///< racks or servers
@@ -55,7 +55,7 @@ class run_planner {
     if (!out.best && !out.nearest && !tried_.empty() && !out.pruned.empty() && !watch_.stopped()) {
       const std::int64_t most = tried_.rbegin()->first;
       for (const training_place& at : places_of(base_, most)) {
-        auto c = least_memory(q_.base, at, q_.flexible_batch, watch_);
+        auto c = min_memory(q_.base, at, q_.flexible_batch, watch_);
         if (c && (!out.closest || c->needed_bytes < out.closest->needed_bytes)) out.closest = std::move(c);
       }
     }
@@ -140,13 +140,13 @@ class run_planner {
     const double peak = dense ? dense->peek().base() : unknown_peak;
     const double gpus = flops / (q_.days * q_.goodput * day_s * peak * guessed_use);
     return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(gpus / static_cast<double>(domain_))), 1,
-                                    most_units);
+                                    max_units);
   }
 
   /// Finds the fewest racks that are fast enough: between a number that is not and one that is.
   void find_size() {
     std::int64_t bad = 0, good = 0, at = first_guess();
-    for (int i = 0; i < most_sizes && !watch_.stopped(); ++i) {
+    for (int i = 0; i < max_sizes && !watch_.stopped(); ++i) {
       const found_training& f = try_gpus(gpus_of(at));
       (qualifies(f) ? good : bad) = at;
       if (good > 0 && good - bad <= std::max<std::int64_t>(1, good / 100)) break;
@@ -159,7 +159,7 @@ class run_planner {
       }
       if (next <= bad) next = bad + 1;
       if (good > 0 && next >= good) next = good - 1;
-      if (next < 1 || next <= bad || next > most_units) break;
+      if (next < 1 || next <= bad || next > max_units) break;
       at = next;
     }
     // Whole racks may do with fewer.

@@ -18,7 +18,7 @@ constexpr std::size_t kept = 6;     // layouts of the first stage that are told
 constexpr std::size_t refined = 2;  // of those, around how many all choices are tried
 constexpr std::int64_t long_sequence = 16'384;
 constexpr std::int64_t even_batch = 16;  // a moved batch is a multiple of this times the odd part of the GPUs
-constexpr double most_moved = 0.125;     // share of the batch by which it may move
+constexpr double max_moved = 0.125;      // share of the batch by which it may move
 constexpr double minutes = 60;
 
 double number_at(const value& v, std::string_view pointer) {
@@ -34,7 +34,7 @@ std::int64_t moved_batch(std::int64_t batch, std::int64_t gpus) {
   for (std::int64_t even = even_batch * 64; even >= 1; even /= 2) {
     const std::int64_t unit = odd * even;
     const std::int64_t times = std::max<std::int64_t>(1, (batch + unit / 2) / unit);
-    if (std::abs(static_cast<double>(times * unit - batch)) <= most_moved * static_cast<double>(batch))
+    if (std::abs(static_cast<double>(times * unit - batch)) <= max_moved * static_cast<double>(batch))
       return times * unit;
   }
   return batch;
@@ -187,8 +187,8 @@ plan_base placed(const plan_base& base, const training_place& at, bool flexible)
 
 }  // namespace
 
-std::optional<closest_training> least_memory(const plan_base& base, const training_place& at, bool flexible,
-                                             const plan_watch& watch) {
+std::optional<closest_training> min_memory(const plan_base& base, const training_place& at, bool flexible,
+                                           const plan_watch& watch) {
   plan_base here = placed(base, at, flexible);
   const double usable = read_base(here).platform.gpu.hbm_usable.read().base();
   for (const char* pointer : {"/platform/gpu/hbm_nominal", "/platform/gpu/hbm_usable"})

@@ -33,8 +33,8 @@ found_training best_training(const plan_base& base, const training_place& at, bo
 std::vector<training_place> places_of(const scenario& s, std::int64_t gpus);
 
 /// The layout with the least peak of memory, as if a GPU had any amount. Nothing if none runs even so.
-std::optional<closest_training> least_memory(const plan_base& base, const training_place& at, bool flexible,
-                                             const plan_watch& watch);
+std::optional<closest_training> min_memory(const plan_base& base, const training_place& at, bool flexible,
+                                           const plan_watch& watch);
 
 /// The better of `best_training` at all places.
 found_training best_of_places(const plan_base& base, const scenario& s, std::int64_t gpus, bool flexible,

@@ -15,9 +15,9 @@ namespace {
 
 constexpr double never = rollout_worker::never;
 /// Spans that a record keeps for pictures.
-constexpr std::size_t most_spans = 20'000;
+constexpr std::size_t max_spans = 20'000;
 /// Samples of a loop: minutes, and 1 GB.
-constexpr double most_samples = 1 << 21;
+constexpr double max_samples = 1 << 21;
 
 /// Samples that a loop generates in its steps and warm-up.
 double samples_of(const loop_settings& s) {
@@ -29,9 +29,9 @@ double samples_of(const loop_settings& s) {
 
 std::string samples_problem(const loop_settings& s) {
   const double all = samples_of(s);
-  if (all <= most_samples) return {};
+  if (all <= max_samples) return {};
   return fmt::format("{} steps, warm-up included, generate {:.3g} samples; at most {:.0f} can be simulated",
-                     s.steps + s.warmup, all, most_samples);
+                     s.steps + s.warmup, all, max_samples);
 }
 
 post_training_loop::state::state(loop_settings s, loop_prices p) : set(std::move(s)), price(std::move(p)) {
@@ -59,7 +59,7 @@ void post_training_loop::state::retime(std::size_t who) {
 }
 
 void post_training_loop::state::span(std::size_t who, std::string name, double from, double to) {
-  if (to > from && out.spans.size() < most_spans) out.spans.push_back({who, std::move(name), from, to});
+  if (to > from && out.spans.size() < max_spans) out.spans.push_back({who, std::move(name), from, to});
 }
 
 double post_training_loop::state::busy() const {

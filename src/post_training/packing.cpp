@@ -27,9 +27,9 @@ std::int64_t windows_of(const std::vector<std::int64_t>& longest_first, std::int
 }
 
 /// Without padding: the rank with the most tokens decides, in equal micro-batches.
-void share_out(packed_batch& out, std::int64_t most_tokens, std::int64_t ranks, std::int64_t window) {
-  out.micro_batches = std::max<std::int64_t>(1, (most_tokens + window - 1) / window);
-  out.tokens = static_cast<double>(most_tokens) / static_cast<double>(out.micro_batches);
+void share_out(packed_batch& out, std::int64_t max_tokens, std::int64_t ranks, std::int64_t window) {
+  out.micro_batches = std::max<std::int64_t>(1, (max_tokens + window - 1) / window);
+  out.tokens = static_cast<double>(max_tokens) / static_cast<double>(out.micro_batches);
   out.fill = out.tokens_of_all / (static_cast<double>(ranks * out.micro_batches) * out.tokens);
 }
 

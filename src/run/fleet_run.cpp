@@ -135,7 +135,7 @@ void add(service_outcome& sum, const service_outcome& o) {
   sum.failures += o.failures;
   sum.starts += o.starts;
   sum.evicted += o.evicted;
-  sum.most_ready = std::max(sum.most_ready, o.most_ready);
+  sum.max_ready = std::max(sum.max_ready, o.max_ready);
 }
 
 service_outcome total_of(const std::vector<service_outcome>& services) {
@@ -172,7 +172,7 @@ value service_value(const service_outcome& o, const fleet_service& about, double
   out.set("replica_sustained_requests_per_s", about.curve.sustained(about.objective_share));
   out.set("start_s", about.start_s);
   out.set("replicas_mean", o.ready_gpu_s / seeds / duration / static_cast<double>(about.gpus));
-  out.set("replicas_most", o.most_ready);
+  out.set("replicas_most", o.max_ready);
   out.set("starts", static_cast<double>(o.starts) / seeds);
   out.set("failures", static_cast<double>(o.failures) / seeds);
   out.set("short_of_capacity_s", o.short_s / seeds);
@@ -225,7 +225,7 @@ void add_fleet_picture(run_record& out, const fleet_spec& f, const fleet_outcome
     draw(x.ready_s, x.end_s, "ready", true);
   }
   if (first.lives_left_out > 0)
-    out.left_out = fmt::format("replicas after the first {} that ended", most_replica_lives);
+    out.left_out = fmt::format("replicas after the first {} that ended", max_replica_lives);
 }
 
 fleet_figures figures_of(const scenario& s, const fleet_sums& sums, double seeds, double duration) {

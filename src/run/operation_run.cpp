@@ -62,8 +62,8 @@ void add_picture(run_record& out, const operation_study& s, const std::string& j
   out.planned.classes.push_back(std::move(life));
   out.times = evaluate(out.planned);
   out.counters.push_back(std::move(done));
-  if (s.runs.front().spans.size() == most_spans)
-    out.left_out = fmt::format("stretches of the job's life after the first {}", most_spans);
+  if (s.runs.front().spans.size() == max_spans)
+    out.left_out = fmt::format("stretches of the job's life after the first {}", max_spans);
 }
 
 /// What each rack did with the first seed, and which component broke its trays.
@@ -82,7 +82,7 @@ void add_racks(run_record& out, const operation_study& s) {
     else shown.push_back({x.begin, x.end, std::move(what)});
   }
   if (log.left_out == 0) return;
-  const std::string missing = fmt::format("states of racks after the first {}", most_rack_stretches);
+  const std::string missing = fmt::format("states of racks after the first {}", max_rack_stretches);
   out.left_out += (out.left_out.empty() ? "" : "; ") + missing;
 }
 

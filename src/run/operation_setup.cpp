@@ -58,7 +58,7 @@ void price_copies(operation_setup& s, const cluster_job& j) {
 }
 
 /// More failures than this take minutes to play.
-constexpr double most_failures = 1e8;
+constexpr double max_failures = 1e8;
 
 }  // namespace
 
@@ -118,7 +118,7 @@ std::vector<std::string> setup_problems(const operation_setup& s, std::int64_t s
   double a_day = 0;
   for (const component& c : s.failures.components)
     a_day += failures_per_day(c, s.cluster, s.asked.slots * s.cluster.gpus_per_tray);
-  if (const double all = a_day * s.duration.base() / 86400 * static_cast<double>(seeds); all > most_failures)
+  if (const double all = a_day * s.duration.base() / 86400 * static_cast<double>(seeds); all > max_failures)
     out.push_back(fmt::format(
         "{:.2g} failures are too many to simulate ({:.0f} per day on this cluster); give a longer mtbf, "
         "fewer seeds or a shorter duration",

@@ -50,10 +50,10 @@ std::vector<node_repair> repairs_of(const cluster_setup& c, const cluster_outcom
 /// What the first seed's picture lacks.
 std::vector<std::string> missing_of(const cluster_setup& c, const cluster_outcome& o) {
   std::vector<std::string> out;
-  if (o.repairs_left_out > 0) out.push_back(fmt::format("repairs after the first {}", most_tray_repairs));
+  if (o.repairs_left_out > 0) out.push_back(fmt::format("repairs after the first {}", max_tray_repairs));
   for (std::size_t m = 0; m < c.members.size(); ++m)
-    if (o.members[m].spans.size() == most_spans)
-      out.push_back(fmt::format("stretches of {} after the first {}", c.members[m].name, most_spans));
+    if (o.members[m].spans.size() == max_spans)
+      out.push_back(fmt::format("stretches of {} after the first {}", c.members[m].name, max_spans));
   return out;
 }
 

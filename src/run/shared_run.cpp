@@ -116,7 +116,7 @@ std::int64_t gpus_of(const background_traffic& b) {
 }
 
 /// Flows of an all-to-all that are simulated at each port; more take no other share of it in sum.
-constexpr std::int64_t most_flows = 16;
+constexpr std::int64_t max_flows = 16;
 
 /// Traffic of one GPU; for `horizon` if it has no end of its own.
 steady_traffic traffic_of(const background_traffic& b, seconds horizon) {
@@ -124,8 +124,7 @@ steady_traffic traffic_of(const background_traffic& b, seconds horizon) {
   steady_traffic out{b.name, {}, horizon, 1, b.start};
   const bool incast = b.pattern == traffic_pattern::incast;
   if (incast) out.flows = b.senders;
-  if (b.pattern == traffic_pattern::all_to_all)
-    out.flows = std::clamp<std::int64_t>(gpus_of(b) - 1, 1, most_flows);
+  if (b.pattern == traffic_pattern::all_to_all) out.flows = std::clamp<std::int64_t>(gpus_of(b) - 1, 1, max_flows);
   const double flows = static_cast<double>(out.flows);
   const bandwidth rate = incast ? b.rate : b.rate / flows;  // of a flow
   if (b.size) out.duration = *b.size / (rate * (gpus * flows));

@@ -72,13 +72,13 @@ load_profile read_load(config::reader r, const config::document& doc, diagnostic
 autoscaler read_scaler(config::reader r, std::int64_t most_that_fit) {
   autoscaler a;
   a.policy = static_cast<scaling_policy>(r.one_of("policy", policy_names));
-  a.most = r.integer_or("max", std::max<std::int64_t>(1, most_that_fit), config::positive_int);
+  a.max_replicas = r.integer_or("max", std::max<std::int64_t>(1, most_that_fit), config::positive_int);
   if (a.policy == scaling_policy::fixed) {
     for (const char* member : {"min", "target", "window", "cooldown"})
       r.belongs(member, "the policies reactive and scheduled");
-    a.least = a.most;
+    a.min_replicas = a.max_replicas;
   } else {
-    a.least = r.integer_or("min", 1, {1, a.most});
+    a.min_replicas = r.integer_or("min", 1, {1, a.max_replicas});
     a.target = r.number_or("target", a.target, {1e-3, 1});
     if (const auto x = r.find_quantity<seconds>("cooldown")) a.cooldown_s = x->base();
     if (a.policy == scaling_policy::scheduled) r.belongs("window", "the policy reactive");
@@ -193,8 +193,8 @@ value write_fleet(const fleet_case& f) {
     for (const double x : s.load.requests_per_s) rates.items()->emplace_back(x);
     one.set("arrivals", value::object{{"requests_per_s", std::move(rates)}, {"step", s.load.step_s}});
     one.set("autoscale", value::object{{"policy", policy_names[static_cast<std::size_t>(s.scaler.policy)]},
-                                       {"min", s.scaler.least},
-                                       {"max", s.scaler.most},
+                                       {"min", s.scaler.min_replicas},
+                                       {"max", s.scaler.max_replicas},
                                        {"target", s.scaler.target},
                                        {"window", s.scaler.window_s},
                                        {"cooldown", s.scaler.cooldown_s}});

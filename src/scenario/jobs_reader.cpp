@@ -126,8 +126,8 @@ shared_workload read_jobs(config::reader& r, const config::document& doc, const 
                "only training, inference and collectives can run beside other jobs; use background traffic for "
                "the rest");
     if (runs) read_place(job, p, one, next_rack);
-    constexpr std::int64_t most_times = 10'000;
-    if (!serves) one.repeat = job.integer_or("repeat", 1, {1, most_times});
+    constexpr std::int64_t max_times = 10'000;
+    if (!serves) one.repeat = job.integer_or("repeat", 1, {1, max_times});
     else if (job.has("repeat")) job.fail("repeat", "has no effect on inference; its load sets the duration");
     readable = readable && runs;
     job.done();

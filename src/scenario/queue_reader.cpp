@@ -182,7 +182,7 @@ placement_policy read_rules_of_placement(reader& queue, const platform& hardware
 }
 
 /// A failure costs a look at the whole queue: more than these take minutes to play.
-constexpr double most_failures = 1e6;
+constexpr double max_failures = 1e6;
 
 failure_rates read_rates(reader& queue, const queue_place& of) {
   failure_rates f;
@@ -199,7 +199,7 @@ failure_rates read_rates(reader& queue, const queue_place& of) {
   const auto racks = static_cast<double>(of.hardware.racks), vms = static_cast<double>(of.hardware.rack.vms);
   const auto refuse_many = [&](const char* member, seconds mtbf, double things) {
     if (!(mtbf > seconds{})) return;
-    if (const double all = of.played_s / mtbf.base() * things; all > most_failures)
+    if (const double all = of.played_s / mtbf.base() * things; all > max_failures)
       r->fail(member,
               fmt::format("{:.2g} failures are too many to simulate; the maximum over all seeds is a million. "
                           "Give a longer time between failures, fewer seeds or a shorter duration",

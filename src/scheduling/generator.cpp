@@ -74,11 +74,11 @@ double share_below(const std::vector<cell>& cells, double sigma, const job_gener
   return out;
 }
 
-constexpr double least_sigma = 0.05, most_sigma = 5;
+constexpr double min_sigma = 0.05, max_sigma = 5;
 
 /// The spread of run times that gives the median.
 double sigma_of(const std::vector<cell>& cells, const job_generator& g) {
-  double low = least_sigma, high = most_sigma;
+  double low = min_sigma, high = max_sigma;
   for (int i = 0; i < 50; ++i) {
     const double sigma = (low + high) / 2;
     (share_below(cells, sigma, g) < 0.5 ? low : high) = sigma;
@@ -144,7 +144,7 @@ std::string why_no_jobs(const job_generator& g) {
     if (!(c.mean_run < g.max_run.base() * 0.95))
       return fmt::format("jobs of {} GPUs need a mean run of {}; the longest run is {}", c.gpus,
                          format_quantity(seconds::from_base(c.mean_run)), format_quantity(g.max_run));
-  if (share_below(cells, least_sigma, g) > 0.5 || share_below(cells, most_sigma, g) < 0.5)
+  if (share_below(cells, min_sigma, g) > 0.5 || share_below(cells, max_sigma, g) < 0.5)
     return fmt::format("no log-normal run times have a mean of {} and a median of {}", format_quantity(g.mean_run),
                        format_quantity(g.median_run));
   return {};

@@ -16,7 +16,7 @@ int job_builder::number_of(const std::string& name, std::map<std::string, int>& 
 
 void job_builder::add(const read_job& j) {
   if (j.gpus <= 0) return leave_out("without GPUs");
-  if (j.gpus > most_gpus || j.nodes > most_gpus) return leave_out("with more than 10,000,000 GPUs");
+  if (j.gpus > max_gpus || j.nodes > max_gpus) return leave_out("with more than 10,000,000 GPUs");
   if (!(j.run > 0)) return leave_out("without a run");
   batch_job b;
   b.name = j.name;

@@ -9,7 +9,7 @@
 namespace nvlsim {
 
 /// The most GPUs of a job that is not treated as an error.
-constexpr long most_gpus = 10'000'000;
+constexpr long max_gpus = 10'000'000;
 
 /// A job with the names of its user and queue, and times by the file's clock.
 struct read_job {

@@ -129,7 +129,7 @@ void planner::find_room(double from, double end) {
     if (overlap(r, from, end))
       for (const int n : r.nodes) {
         std::int16_t& room = room_[static_cast<std::size_t>(n)];
-        room = static_cast<std::int16_t>(std::max(room - r.gpus_each, least_room()));
+        room = static_cast<std::int16_t>(std::max(room - r.gpus_each, min_room()));
       }
 }
 
@@ -198,7 +198,7 @@ planned_start planner::search(const job_demand& demand, double limit, double fro
       continue;
     }
     std::transform(nodes.free().begin(), nodes.free().end(), room_.begin(),
-                   [this](int gpus) { return static_cast<std::int16_t>(std::max(gpus, least_room())); });
+                   [this](int gpus) { return static_cast<std::int16_t>(std::max(gpus, min_room())); });
     planned_start start{now_, {}};
     fitting_nodes fitting(state_.shape(), kind_, demand);
     fitting.count(room_);

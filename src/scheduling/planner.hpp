@@ -107,7 +107,7 @@ class planner {
   };
   planned_start search(const job_demand& demand, double limit, double from, window_sweep& nodes);
   /// Lower values of `room_` are treated as equal.
-  int least_room() const { return -state_.shape().gpus_per_node * 64; }
+  int min_room() const { return -state_.shape().gpus_per_node * 64; }
 
   /// Sets `room_` to the GPUs, free now, that a job may hold from `from` until `end`.
   void find_room(double from, double end);

@@ -255,19 +255,19 @@ class table_reader {
     } else {
       if (is_unknown(gpus)) return skip("without GPUs");
       const auto n = config::whole_text<double>(gpus);
-      if (!n || !(*n >= 0 && *n <= most_gpus)) return bad(format_.gpus, gpus, "a number of GPUs");
+      if (!n || !(*n >= 0 && *n <= max_gpus)) return bad(format_.gpus, gpus, "a number of GPUs");
       j.gpus = static_cast<long>(std::ceil(*n));  // a share of a GPU takes one
     }
     for (auto [column, text, into] :
          {std::tuple(format_.nodes, &nodes, &j.nodes), std::tuple(format_.segment, &segment, &j.segment)}) {
       if (is_unknown(*text)) continue;
       const auto n = config::whole_text<double>(*text);
-      if (!n || !(*n >= 0 && *n <= most_gpus) || *n != std::floor(*n))
+      if (!n || !(*n >= 0 && *n <= max_gpus) || *n != std::floor(*n))
         return bad(column, *text, "a number of nodes");
       *into = static_cast<long>(*n);
     }
     if (format_.gpu_form == gpus_text::per_worker) j.gpus *= j.nodes;
-    if (j.gpus > most_gpus) return bad(format_.gpus, gpus, "a number of GPUs");
+    if (j.gpus > max_gpus) return bad(format_.gpus, gpus, "a number of GPUs");
     if (j.gpus > 0 && j.nodes > j.gpus) return skip("with nodes without GPUs");
     return true;
   }

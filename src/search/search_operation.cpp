@@ -103,7 +103,7 @@ class operation_layouts final : public search_space {
   }
 
   void list(const allowed_values& allowed, std::int64_t domain) {
-    constexpr std::int64_t most_spares = 4;
+    constexpr std::int64_t max_spares = 4;
     intervals_ = allowed.integers("checkpoint_interval", {60, 120, 180, 300, 600, 1200, 1800, 3600});
     const bool stated = std::any_of(recovery_mode_names.begin(), recovery_mode_names.end(),
                                     [&](const std::string& mode) { return allowed.asks("recovery", mode); });
@@ -111,7 +111,7 @@ class operation_layouts final : public search_space {
       if (stated ? allowed.allows("recovery", recovery_mode_names[m]) : recovery_mode_names[m] == own_mode())
         modes_.push_back(m);
     std::vector<std::int64_t> in_rack;
-    for (std::int64_t spare = 0; spare <= most_spares; ++spare)
+    for (std::int64_t spare = 0; spare <= max_spares; ++spare)
       if (const std::int64_t left = domain - spare * scenario_.platform.vm.gpus; left > 0) in_rack.push_back(left);
     for (const std::int64_t each : allowed.integers("gpus_per_rack", in_rack))
       for (const std::int64_t tp : allowed.integers("tp", {own_.par.tp}))

@@ -322,7 +322,7 @@ class training_layouts final : public search_space {
       return floors_[i]->of(w).base();
     }
     double least(const training_workload& w, bool any_sharding) const {
-      return space_.steps_.least_memory(space_.machine_, space_.base_.stack, space_.base_.model, w, any_sharding)
+      return space_.steps_.min_memory(space_.machine_, space_.base_.stack, space_.base_.model, w, any_sharding)
           .base();
     }
 

@@ -346,7 +346,7 @@ void iteration_costs::add_experts(const layer_slice& l, double tokens, double ex
   const expert_spread spread{
       .experts = all, .top_k = k, .ranks = static_cast<double>(l.expert_ranks), .skew = skew};
   const double hit =
-      std::max(1.0, l.expert_ranks > 1 ? most_touched(spread, expert_tokens)
+      std::max(1.0, l.expert_ranks > 1 ? max_touched(spread, expert_tokens)
                                        : l.local_experts * touched_share(k / all, skew, expert_tokens));
   const double rows = std::max(expert_tokens * k / l.expert_ranks * busiest_share(spread, expert_tokens), 1.0);
   const double hidden = l.expert_hidden(static_cast<double>(model_.hidden));

@@ -466,7 +466,7 @@ memory_report memory_of(const training_context& c) {
   return worst;
 }
 
-bytes least_memory(const training_context& c, bool any_sharding) {
+bytes min_memory(const training_context& c, bool any_sharding) {
   training_workload whole = c.workload, modules = c.workload;
   for (training_workload* w : {&whole, &modules}) {
     w->recompute = {};

@@ -54,7 +54,7 @@ struct training_context {
 memory_report memory_of(const training_context& c);
 /// No less than this is needed on the fullest GPU, whatever modules or layers are recomputed; with `any_sharding`,
 /// however model states are sharded.
-bytes least_memory(const training_context& c, bool any_sharding);
+bytes min_memory(const training_context& c, bool any_sharding);
 
 /// A pass through one layer. `paired`: overlaps another micro-batch's pass, which hides token exchange.
 costed_parts layer_pass(const training_context& c, const layer_spec& l, pass_kind what, bool paired = false);

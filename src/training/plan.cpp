@@ -327,9 +327,9 @@ memory_report step_cache::memory_of(const platform& p, const stack& s, const mod
   return nvlsim::memory_of(training_context(p, s, m, w, *passes_));
 }
 
-bytes step_cache::least_memory(const platform& p, const stack& s, const model& m, const training_workload& w,
-                               bool any_sharding) const {
-  return nvlsim::least_memory(training_context(p, s, m, w, *passes_), any_sharding);
+bytes step_cache::min_memory(const platform& p, const stack& s, const model& m, const training_workload& w,
+                             bool any_sharding) const {
+  return nvlsim::min_memory(training_context(p, s, m, w, *passes_), any_sharding);
 }
 
 std::size_t step_cache::priced_passes() const { return passes_->priced(); }

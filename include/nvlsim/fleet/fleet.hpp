@@ -43,7 +43,7 @@ struct load_profile {
 
 /// How the number of replicas is chosen.
 enum class scaling_policy {
-  fixed,     ///< always `most` replicas
+  fixed,     ///< always `max_replicas`
   reactive,  ///< from the arrivals of the last `window_s`
   scheduled  ///< from the largest load until a replica started now is ready
 };
@@ -51,10 +51,10 @@ enum class scaling_policy {
 /// A scaling policy and its limits.
 struct autoscaler {
   scaling_policy policy = scaling_policy::fixed;
-  std::int64_t least = 1, most = 1;  ///< replicas
-  double target = 0.8;               ///< planned load of a replica as a share of its sustained load
-  double window_s = 60;              ///< for counting arrivals
-  double cooldown_s = 300;           ///< replicas stop after being unneeded for this long
+  std::int64_t min_replicas = 1, max_replicas = 1;
+  double target = 0.8;      ///< planned load of a replica as a share of its sustained load
+  double window_s = 60;     ///< for counting arrivals
+  double cooldown_s = 300;  ///< replicas stop after being unneeded for this long
 };
 
 /// Loading of a replica's weights from a store that all replicas share.
@@ -114,7 +114,7 @@ struct service_outcome {
   double short_s = 0;     ///< time in which the load exceeds the capacity of ready replicas
   double unplaced_s = 0;  ///< time in which a needed replica finds no GPUs
   double energy_J = 0;    ///< of ready and starting replicas
-  std::int64_t failures = 0, starts = 0, most_ready = 0;
+  std::int64_t failures = 0, starts = 0, max_ready = 0;
   std::int64_t evicted = 0;  ///< replicas evicted by an earlier service
 
   double availability() const { return requests > 0 ? served / requests : 1; }
@@ -145,11 +145,11 @@ struct fleet_outcome {
   std::vector<service_outcome> services;
   std::vector<std::vector<fleet_sample>> samples;  ///< by service; at most `fleet_samples` each
   double failed_gpu_s = 0;                         ///< GPU time of machines in repair
-  std::vector<replica_life> lives;  ///< in order of their ends; the first `most_replica_lives`, if asked for
+  std::vector<replica_life> lives;  ///< in order of their ends; the first `max_replica_lives`, if asked for
   std::int64_t lives_left_out = 0;  ///< later ones
 };
 inline constexpr std::size_t fleet_samples = 288;
-inline constexpr std::size_t most_replica_lives = 20'000;
+inline constexpr std::size_t max_replica_lives = 20'000;
 
 /// Simulates the fleet. Equal seeds give equal failures. Time is proportional to ticks and services, memory to
 /// replicas and racks. Requires empty `fleet_problems`.

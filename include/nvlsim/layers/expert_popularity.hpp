@@ -25,6 +25,6 @@ double touched_share(double mean, double skew, double tokens);
 double busiest_share(const expert_spread& s, double tokens);
 
 /// Experts that a batch of `tokens` uses on the rank where it uses most of them.
-double most_touched(const expert_spread& s, double tokens);
+double max_touched(const expert_spread& s, double tokens);
 
 }  // namespace nvlsim

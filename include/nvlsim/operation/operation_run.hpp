@@ -118,14 +118,14 @@ struct operation_outcome {
   std::int64_t failures = 0;     ///< of all components
   std::int64_t saves = 0;
   std::optional<double> finished;  ///< when the work was complete
-  double least_trays_up = 0;
+  double min_trays_up = 0;
   std::vector<component_toll> tolls;  ///< by component
-  std::vector<operation_span> spans;  ///< the first ones, at most `most_spans`
+  std::vector<operation_span> spans;  ///< the first ones, at most `max_spans`
   rack_log racks;                     ///< if `notes_racks`; `now` is empty
 
   double useful_share() const { return wall > 0 ? progress / wall : 0; }
 };
-inline constexpr std::size_t most_spans = 4000;
+inline constexpr std::size_t max_spans = 4000;
 
 /// The failure time and number of each component of a kind, soonest first.
 using life_queue = std::priority_queue<std::pair<double, std::int64_t>,

@@ -24,7 +24,7 @@ struct rack_stretch {
   std::int32_t component = -1;  ///< cause of the latest broken tray; -1: none is broken
 };
 /// How many stretches of a run are kept, from the start. Each rack's last one is kept too.
-inline constexpr std::size_t most_rack_stretches = 20'000;
+inline constexpr std::size_t max_rack_stretches = 20'000;
 
 /// The current stretch of each rack, and the completed ones.
 struct rack_log {
@@ -39,6 +39,6 @@ struct tray_repair {
   double begin = 0, end = 0;
 };
 /// The most repairs of a run that are kept, the first ones.
-inline constexpr std::size_t most_tray_repairs = 20'000;
+inline constexpr std::size_t max_tray_repairs = 20'000;
 
 }  // namespace nvlsim

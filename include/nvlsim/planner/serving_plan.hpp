@@ -74,7 +74,7 @@ struct serving_plan {
   std::vector<lost_server> lost;                            ///< best first
   std::map<std::string, std::vector<std::string>> refused;  ///< shapes of workers that cannot run, by reason
   double users_asked = 0, requests_per_s_asked = 0;         ///< the demand; 0: none
-  std::optional<other_server> most_held;                    ///< of all that were run; where none meets the demand
+  std::optional<other_server> max_held;                     ///< of all that were run; where none meets the demand
   std::optional<other_server>
       by_rates;                    ///< what the rates of workers alone promise; nothing before they are known
   std::vector<std::string> notes;  ///< what was not tried, and what was assumed

@@ -89,8 +89,8 @@ class step_cache {
   memory_report memory_of(const platform& p, const stack& s, const model& m, const training_workload& w) const;
   /// No less memory than this is needed on the fullest GPU, whatever `w` recomputes; with `any_sharding`, however
   /// it shards.
-  bytes least_memory(const platform& p, const stack& s, const model& m, const training_workload& w,
-                     bool any_sharding) const;
+  bytes min_memory(const platform& p, const stack& s, const model& m, const training_workload& w,
+                   bool any_sharding) const;
   /// Number of passes through layers, embeddings and LM heads that were priced.
   std::size_t priced_passes() const;
 

@@ -44,7 +44,7 @@ TEST_CASE("A curve is linear between its points and constant outside") {
 
 TEST_CASE("Enough fixed replicas serve all of a day, and their GPUs are paid for all of it") {
   fleet_service s = service({40, 40});
-  s.scaler.most = 8;  // 5 requests a second each
+  s.scaler.max_replicas = 8;  // 5 requests a second each
   const service_outcome o = play_fleet(fleet_of({s}), 1).services[0];
   REQUIRE(o.requests == Approx(40.0 * 86400));
   REQUIRE(o.availability() == Approx(1));
@@ -93,7 +93,7 @@ TEST_CASE("Lives of replicas add up to what is counted, whatever ends them") {
 
 TEST_CASE("Too few replicas serve what they can and drop the rest") {
   fleet_service s = service({40, 40});
-  s.scaler.most = 3;
+  s.scaler.max_replicas = 3;
   const service_outcome o = play_fleet(fleet_of({s}), 1).services[0];
   // A patience of 30 s of 30 requests a second waits at the end.
   REQUIRE(o.served == Approx(30.0 * 86400));
@@ -107,7 +107,7 @@ TEST_CASE("A fleet that follows the load uses fewer GPUs than one for its peak")
   std::vector<double> day;
   for (int h = 0; h < 24; ++h) day.push_back(60 - 40 * std::cos(2 * 3.14159265358979 * h / 24));
   fleet_service fixed = service(day);
-  fixed.scaler.most = 15;
+  fixed.scaler.max_replicas = 15;
   fleet_service reactive = fixed;
   reactive.scaler = {scaling_policy::reactive, 1, 18, 0.7, 60, 300};
   reactive.start_s = 120;
@@ -116,7 +116,7 @@ TEST_CASE("A fleet that follows the load uses fewer GPUs than one for its peak")
   REQUIRE(some.availability() == Approx(1));
   REQUIRE(some.ready_gpu_s < 0.75 * all.ready_gpu_s);
   REQUIRE(some.starts > 5);
-  REQUIRE(some.most_ready == 15);  // 100 of 7 each
+  REQUIRE(some.max_ready == 15);  // 100 of 7 each
   // What is paid beyond the load at its target is the rounding up and the cooldown.
   REQUIRE(some.ready_gpu_s > 8 * 60.0 * 86400 / 7);
 }
@@ -196,7 +196,7 @@ TEST_CASE("Failures come at their rate, lose what is in flight, and take machine
 
 TEST_CASE("Services share racks in order of priority") {
   fleet_service first = service({80, 80}), second = service({80, 80});
-  first.scaler.most = second.scaler.most = 10;
+  first.scaler.max_replicas = second.scaler.max_replicas = 10;
   const fleet_outcome o = play_fleet(fleet_of({first, second}), 1);  // 18 replicas fit
   REQUIRE(o.services[0].ready_gpu_s == Approx(80.0 * 86400));
   REQUIRE(o.services[1].ready_gpu_s == Approx(64.0 * 86400));
@@ -225,7 +225,7 @@ TEST_CASE("With preemption the first service takes replicas of the last, which k
   for (const fleet_sample& s : takes.samples[1]) CHECK(s.ready + s.starting >= 4);
   for (const service_outcome& o : takes.services) CHECK(settled(o) == Approx(o.requests).epsilon(1e-3));
   // Replicas of the last that may not leave make no room.
-  f.services[1].scaler.least = 16;
+  f.services[1].scaler.min_replicas = 16;
   CHECK(play_fleet(f, 1).services[1].evicted == 0);
 }
 
@@ -234,9 +234,9 @@ TEST_CASE("A fleet that cannot be says why") {
   s.gpus = 100;
   REQUIRE(fleet_problems(fleet_of({s})).size() == 1);
   s.gpus = 72;
-  s.scaler.least = s.scaler.most = 3;
+  s.scaler.min_replicas = s.scaler.max_replicas = 3;
   REQUIRE(fleet_problems(fleet_of({s}))[0].find("at least 216 GPUs") != std::string::npos);
-  s.scaler.least = 1;
+  s.scaler.min_replicas = 1;
   REQUIRE(fleet_problems(fleet_of({s})).empty());
 }
 

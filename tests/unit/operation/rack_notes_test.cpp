@@ -59,7 +59,7 @@ TEST_CASE("States of racks are bounded, and say so") {
   s.failures.components = {test::stopper("tray", cluster_part::tray, 0.5 * day, 600)};
   const operation_outcome o = noted(s, 1);
   CHECK(o.racks.left_out > 0);
-  CHECK(o.racks.over.size() <= most_rack_stretches + 4);
+  CHECK(o.racks.over.size() <= max_rack_stretches + 4);
 }
 
 }  // namespace

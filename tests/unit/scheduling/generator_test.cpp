@@ -11,7 +11,7 @@ using namespace nvlsim;
 namespace {
 
 struct statistics {
-  double mean_run = 0, median_run = 0, mean_gpus = 0, median_gpus = 0, most_gpus = 0, per_day = 0, gpu_seconds = 0;
+  double mean_run = 0, median_run = 0, mean_gpus = 0, median_gpus = 0, max_gpus = 0, per_day = 0, gpu_seconds = 0;
   std::array<double, 3> outcomes{}, outcome_time{};
   double up_to_8 = 0, one = 0, time_up_to_8 = 0, time_256 = 0, four_k = 0, time_4k = 0;
 };
@@ -47,7 +47,7 @@ statistics of(const job_list& list) {
   std::sort(gpus.begin(), gpus.end());
   s.median_run = runs[runs.size() / 2];
   s.median_gpus = gpus[gpus.size() / 2];
-  s.most_gpus = gpus.back();
+  s.max_gpus = gpus.back();
   s.per_day = n / (list.jobs.back().submit.base() / 86400);
   return s;
 }
@@ -78,7 +78,7 @@ TEST_CASE("Generated jobs have the published statistics of Philly, Helios, Seren
     CHECK(s.median_run == Approx(p.median_run).epsilon(0.02));
     CHECK(s.mean_gpus == Approx(p.mean_gpus).epsilon(0.01));
     CHECK(s.median_gpus == 1);
-    CHECK(s.most_gpus <= p.most);
+    CHECK(s.max_gpus <= p.most);
     CHECK(s.per_day == Approx(g.jobs_per_day).epsilon(0.05));
     for (std::size_t o = 0; o < 3; ++o) {
       CHECK(s.outcomes[o] == Approx(p.outcomes[o]).margin(0.002));

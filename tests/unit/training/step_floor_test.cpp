@@ -60,7 +60,7 @@ void bounds_hold(const char* model, std::int64_t dp) {
     CHECK(steps.memory_of(x.machine, x.software, x.net, x.workload).peak == memory.peak);
     for (const bool any_sharding : {false, true})  // where it does not fit, the report is of one such stage
       if (memory.fits())
-        CHECK(steps.least_memory(x.machine, x.software, x.net, x.workload, any_sharding) <=
+        CHECK(steps.min_memory(x.machine, x.software, x.net, x.workload, any_sharding) <=
               memory.peak * (1 + 1e-12));
     ++tried;
   });
