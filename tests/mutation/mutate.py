@@ -145,7 +145,7 @@ def absurd(document):
         return None
     for result in document.get("results") or [document]:
         metrics = result.get("metrics") if isinstance(result, dict) else None
-        if not isinstance(metrics, dict) or any("cannot be" in str(n) for n in result.get("notes") or []):
+        if not isinstance(metrics, dict) or any("cannot be" in str(n) or "implausible" in str(n) for n in result.get("notes") or []):
             continue
         for key, v in metrics.items():
             values = [x for x in (v.values() if isinstance(v, dict) else [v]) if isinstance(x, (int, float)) and not isinstance(x, bool)]
