@@ -68,8 +68,9 @@ bool reader::set_by_user(std::string_view name) const {
 }
 
 std::string reader::at(const key& k) const {
+  if (k.aliases.empty()) return std::string(k.canonical);
   std::vector<std::string_view> given;
-  if (k.aliases.empty() || member(k.canonical)) given.push_back(k.canonical);
+  if (member(k.canonical)) given.push_back(k.canonical);
   for (const std::string_view a : k.aliases)
     if (member(a)) given.push_back(a);
   if (given.empty()) return std::string(k.canonical);
