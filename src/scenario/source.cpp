@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -113,19 +116,31 @@ value inputs_of_jobs(const std::vector<cluster_job>& jobs) {
   return out;
 }
 
-/// The scenarios that a scenario consists of.
+/// Calls `f` with the place of each scenario that a scenario consists of. A fleet that is not constant is copied,
+/// because others may share it.
+template <class Scenario, class F>
+void for_parts(Scenario& s, F f) {
+  const auto jobs = [&](auto& list) {
+    for (auto& j : list) f(j.alone);
+  };
+  if (auto* shared = std::get_if<shared_workload>(&s.workload)) jobs(shared->jobs);
+  if (auto* p = std::get_if<post_training_case>(&s.workload)) f(p->rollout), f(p->training);
+  if (auto* o = std::get_if<operation_case>(&s.workload)) {
+    jobs(o->jobs);
+    if (!o->fleet) return;
+    if constexpr (std::is_const_v<Scenario>) {
+      for (const fleet_member& m : o->fleet->services) f(m.alone);
+    } else {
+      fleet_case fleet = *o->fleet;
+      for (fleet_member& m : fleet.services) f(m.alone);
+      o->fleet = std::make_shared<const fleet_case>(std::move(fleet));
+    }
+  }
+}
+
 std::vector<const scenario*> parts_of(const scenario& s) {
   std::vector<const scenario*> out;
-  const auto add = [&](const std::vector<cluster_job>& jobs) {
-    for (const cluster_job& j : jobs) out.push_back(j.alone.get());
-  };
-  if (const auto* shared = std::get_if<shared_workload>(&s.workload)) add(shared->jobs);
-  if (const auto* p = std::get_if<post_training_case>(&s.workload)) out = {p->rollout.get(), p->training.get()};
-  if (const auto* o = std::get_if<operation_case>(&s.workload)) {
-    add(o->jobs);
-    if (o->fleet)
-      for (const fleet_member& m : o->fleet->services) out.push_back(m.alone.get());
-  }
+  for_parts(s, [&](const std::shared_ptr<const scenario>& part) { out.push_back(part.get()); });
   return out;
 }
 
@@ -236,34 +251,15 @@ std::vector<input_constant> constants_of(const scenario_source& from, const scen
 
 namespace {
 
-/// Whether the part differs from what was read; then it is replaced by one that says so.
-bool tell(std::shared_ptr<const scenario>& part) {
-  std::optional<scenario> changed = told(*part);
-  if (changed) part = std::make_shared<const scenario>(std::move(*changed));
-  return changed.has_value();
-}
-
-/// Whether a part of the scenario differs from what was read; all that do are replaced.
+/// Whether a part of the scenario differs from what was read; all that do are replaced by ones that say so.
 bool tell_parts(scenario& s) {
   bool any = false;
-  const auto tell_jobs = [&](std::vector<cluster_job>& jobs) {
-    for (cluster_job& j : jobs) any = tell(j.alone) || any;
-  };
-  if (auto* shared = std::get_if<shared_workload>(&s.workload)) tell_jobs(shared->jobs);
-  if (auto* p = std::get_if<post_training_case>(&s.workload)) {
-    any = tell(p->rollout) || any;
-    any = tell(p->training) || any;
-  }
-  if (auto* o = std::get_if<operation_case>(&s.workload)) {
-    tell_jobs(o->jobs);
-    if (o->fleet) {
-      fleet_case fleet = *o->fleet;
-      bool here = false;
-      for (fleet_member& m : fleet.services) here = tell(m.alone) || here;
-      if (here) o->fleet = std::make_shared<const fleet_case>(std::move(fleet));
-      any = any || here;
-    }
-  }
+  for_parts(s, [&](std::shared_ptr<const scenario>& part) {
+    std::optional<scenario> changed = told(*part);
+    if (!changed) return;
+    part = std::make_shared<const scenario>(std::move(*changed));
+    any = true;
+  });
   return any;
 }
 
@@ -272,8 +268,8 @@ bool tell_parts(scenario& s) {
 std::optional<scenario> told(const scenario& s) {
   if (!s.source) return std::nullopt;
   const scenario_source& was = *s.source;
-  scenario out = s;
-  const bool other_parts = tell_parts(out);
+  std::optional<scenario> copy;  // only of what has parts: most runs change nothing
+  const bool other_parts = !parts_of(s).empty() && tell_parts(copy.emplace(s));
   nvlsim::platform hardware = s.platform;
   hardware.racks = was.hardware.content.racks;  // a member of the scenario's own
   const auto in_text = changes(was.workload, write_workload(s));
@@ -294,6 +290,7 @@ std::optional<scenario> told(const scenario& s) {
     now.software = std::make_shared<const known_stack>(with_digests(std::move(changed.file)));
   }
   if (other_model) write_over(now.net.source, {{std::string(unlisted), config::digest(content_of(s.model))}});
+  scenario out = copy ? std::move(*copy) : s;
   out.constants = constants_of(now, out);
   out.inputs = inputs_of(now, out);
   return out;
