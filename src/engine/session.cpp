@@ -57,10 +57,16 @@ std::unique_ptr<compat::sg4::Engine> start_engine() {
   int argc = static_cast<int>(argv.size());
   argv.push_back(nullptr);
 
+  // SimGrid takes SIGINT for itself. One that comes meanwhile waits for our handler.
+  sigset_t interrupt, masked;
+  sigemptyset(&interrupt);
+  sigaddset(&interrupt, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &interrupt, &masked);
   struct sigaction on_interrupt {};
   sigaction(SIGINT, nullptr, &on_interrupt);
   auto engine = std::make_unique<compat::sg4::Engine>(&argc, argv.data());
   sigaction(SIGINT, &on_interrupt, nullptr);
+  pthread_sigmask(SIG_SETMASK, &masked, nullptr);
   return engine;
 }
 

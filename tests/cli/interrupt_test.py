@@ -14,7 +14,7 @@ from program import NVLSIM, Case, main, run
 
 class Interrupt(Case):
     def start(self, micro_batches=400_000):
-        """Three scenarios, the second of which takes a second or more; returns once the first is written."""
+        """Three scenarios, the second of which takes a second or more; returns while the second is simulated."""
         self.write("first.json", self.edit("train.json"))
         self.write("second.json", self.edit("train.json", dp=1, global_batch_size=micro_batches))
         self.write("third.json", self.edit("train.json"))
@@ -22,9 +22,23 @@ class Interrupt(Case):
                                    cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
         self.addCleanup(started.kill)
         deadline = time.monotonic() + 30
-        while not (self.folder / "out" / "first.json").exists() and time.monotonic() < deadline:
+        while not (self.folder / "out" / "first.json").exists() or not self.children(started.pid):
+            self.assertLess(time.monotonic(), deadline)
             time.sleep(0.002)
         return started
+
+    @staticmethod
+    def children(pid):
+        """Processes that simulate for a program. None between two scenarios, when an interrupt starts no other."""
+        found = []
+        for of in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                parent = int(of.read_text().rpartition(")")[2].split()[1])
+            except OSError:  # it ended meanwhile
+                continue
+            if parent == pid:
+                found.append(of.parent.name)
+        return found
 
     def check(self, started):
         out, err = started.communicate(timeout=60)
