@@ -34,9 +34,6 @@ struct port {
   sg4::Semaphore* quiet = nullptr;  ///< of the only user, which is not simulating its flows
 };
 
-/// Up-links that several classes share are ports of their own, after those of the classes.
-constexpr std::int32_t not_shared = -1;
-
 /// Another operation uses the port. A user that was alone must simulate its flows from now on.
 void enter(port& p) {
   ++p.users;
@@ -49,13 +46,14 @@ class flow_executor final : public executor {
  public:
   flow_executor(const session& s, const network::zones& z, const receiving_ports& used,
                 const std::vector<shared_uplink>& uplinks)
-      : session_(s), classes_(used.own.front().size()), uplinks_(!z.beyond.empty()),
-        shared_of_(classes_, not_shared) {
+      : session_(s), classes_(used.own.front().size()), uplinks_(!z.beyond.empty()), shared_of_(classes_) {
     for (std::vector<port>& of_fabric : ports_) of_fabric.resize(classes_);
     for (const shared_uplink& u : uplinks) {
       if (u.classes.size() < 2) continue;
-      for (const std::int32_t c : u.classes)
-        shared_of_.at(static_cast<std::size_t>(c)) = static_cast<std::int32_t>(ports_[1].size());
+      for (const std::int32_t c : u.classes) {
+        std::vector<std::size_t>& of_class = shared_of_.at(static_cast<std::size_t>(c));
+        if (of_class.empty() || of_class.back() != ports_[1].size()) of_class.push_back(ports_[1].size());
+      }
       ports_[1].emplace_back();
     }
     for (std::size_t w = 0; w < ways; ++w) {
@@ -88,11 +86,12 @@ class flow_executor final : public executor {
   /// Ports beyond the leaf that stand for several have the traffic of the others on the shared up-links alone.
   void add_others(const network::zones& z, const receiving_ports& used) {
     others_.resize(classes_);
-    for (std::size_t c = 0; c < classes_ && c < z.others.size(); ++c) {
-      if (!z.others[c]) continue;
-      others_[c] = {{z.others[c], nullptr}, z.other_ports[c]};
-      if (used.own[uplink_way][c]) receive_at(others_[c].at, uplink_way);
-    }
+    for (std::size_t c = 0; c < classes_ && c < z.others.size(); ++c)
+      for (const network::other_ports& o : z.others[c]) {
+        place at{o.host, nullptr};
+        if (used.own[uplink_way][c]) receive_at(at, uplink_way);
+        others_[c].insert(others_[c].end(), static_cast<std::size_t>(o.count), at);
+      }
   }
 
   /// Adds a permanent receiver, so that messages to the mailbox flow immediately.
@@ -125,9 +124,8 @@ class flow_executor final : public executor {
         used.push_back(&ports_[f][static_cast<std::size_t>(at.from)]);
     }
     const auto leaves = [](const network_demand& d) { return d.traffic.uplink != port_bytes{}; };
-    if (port* const shared = shared_port(at.from);
-        shared && std::any_of(w.network.begin(), w.network.end(), leaves))
-      used.push_back(shared);
+    if (std::any_of(w.network.begin(), w.network.end(), leaves))
+      for (const std::size_t i : shared_of_[static_cast<std::size_t>(at.from)]) used.push_back(&ports_[1][i]);
     for (port* p : used) enter(*p);
     const auto length = [](const network_demand& d) { return (d.end - d.start).base(); };
     double over = begin;
@@ -148,12 +146,6 @@ class flow_executor final : public executor {
     }
     for (port* p : used) leave(*p);
     return over;
-  }
-
-  /// The up-links that the class shares with others; null if none.
-  port* shared_port(std::int32_t c) {
-    const std::int32_t i = shared_of_[static_cast<std::size_t>(c)];
-    return i == not_shared ? nullptr : &ports_[1][static_cast<std::size_t>(i)];
   }
 
   /// Blocks until `end`, or until another operation uses one of the ports. Returns whether none did.
@@ -198,15 +190,13 @@ class flow_executor final : public executor {
   void send(const network_traffic& t, double share, endpoints at, double end, bool entered) {
     std::vector<outgoing> flows;
     flows.reserve(2 * ways);
-    std::array<port*, 2 * ways> users{};
-    std::size_t user_count = 0;
+    std::vector<port*> users;
     const double left = end - session_.now();
     if (left < session_.resolution()) return;
     const auto use = [&](port& p) {
-      const auto last = users.begin() + static_cast<std::ptrdiff_t>(user_count);
-      if (entered || std::find(users.begin(), last, &p) != last) return;
+      if (entered || std::find(users.begin(), users.end(), &p) != users.end()) return;
       enter(p);
-      users[user_count++] = &p;
+      users.push_back(&p);
     };
     const auto flow = [&](const place& from, const place& to, double amount) {
       const double whole = std::floor(amount * share);  // SimGrid sends whole bytes; the rate compensates for it
@@ -223,22 +213,26 @@ class flow_executor final : public executor {
       std::vector<port>& ports = ports_[fabric_of(w)];
       const std::vector<place>& places = places_[w];
       use(ports[from]);
-      if (port* const shared = shared_port(at.from); shared && w == uplink_way) use(*shared);
+      const auto use_shared = [&](std::size_t c) {
+        if (w == uplink_way)
+          for (const std::size_t i : shared_of_[c]) use(ports_[1][i]);
+      };
+      use_shared(from);
       if (at.to != no_peer) {
         const auto to = static_cast<std::size_t>(at.to);
         use(ports[to]);
-        if (port* const shared = shared_port(at.to); shared && w == uplink_way) use(*shared);
+        use_shared(to);
         flow(places[from], places[to], out);
-        for (int k = 0; w == uplink_way && k < std::min(others_[from].count, others_[to].count); ++k)
-          flow(others_[from].at, others_[to].at, out);
+        for (std::size_t k = 0; w == uplink_way && k < std::min(others_[from].size(), others_[to].size()); ++k)
+          flow(others_[from][k], others_[to][k], out);
         continue;
       }
       // Both directions have the same rate, as in a ring, where a rank forwards what it receives.
       flow(places[from], places[from], std::min(out, in));
       if (out > in) flow(places[from], places[classes_ + from], out - in);
       if (in > out) flow(places[classes_ + from], places[from], in - out);
-      for (int k = 0; w == uplink_way && k < others_[from].count; ++k) {
-        const place& others = others_[from].at;
+      if (w != uplink_way) continue;
+      for (const place& others : others_[from]) {
         flow(others, others, std::min(out, in));
         if (out > in) flow(others, places[classes_ + from], out - in);
         if (in > out) flow(places[classes_ + from], others, in - out);
@@ -246,22 +240,19 @@ class flow_executor final : public executor {
     }
     if (!flows.empty()) go_to(flows.back().from);
     for (std::size_t i = flows.size(); i-- > 0;) flows[i].comm->wait();  // starts the last, which saves a call
-    for (std::size_t i = 0; i < user_count; ++i) leave(*users[i]);
+    for (port* p : users) leave(*p);
     activities_ += static_cast<std::int64_t>(flows.size());
   }
 
   const session& session_;
   std::size_t classes_;
   bool uplinks_;
-  std::vector<std::int32_t> shared_of_;  ///< by class: index of the up-links that it shares in ports_[1]
+  /// By class: the up-links that it shares. They are ports of their own in ports_[1], after those of the classes.
+  std::vector<std::vector<std::size_t>> shared_of_;
   std::array<std::vector<port>, fabrics> ports_;
   std::array<std::vector<place>, ways> places_;
-  /// GPUs of a class under its shared up-links, beside the one that is simulated.
-  struct other_gpus {
-    place at;
-    int count = 0;
-  };
-  std::vector<other_gpus> others_;
+  /// By class: where its GPUs send beside the one that is simulated, under all up-links that it shares.
+  std::vector<std::vector<place>> others_;
   char payload_ = 0;
 };
 

@@ -71,8 +71,7 @@ std::vector<sg4::Host*> build_star(sg4::NetZone* root, const star& s, zones* out
   }
   if (!out || s.aggregates.empty()) return hosts;
   std::vector<port_links> crossing(links.size());
-  out->others.assign(hosts.size(), nullptr);
-  out->other_ports.assign(hosts.size(), 0);
+  out->others.resize(hosts.size());
   for (const aggregate& a : s.aggregates) {
     sg4::Link* a_up = add_link(zone, a.name + ".up", a.up)->set_latency(0);
     sg4::Link* a_down = add_link(zone, a.name + ".down", a.down)->set_latency(0);
@@ -83,9 +82,11 @@ std::vector<sg4::Host*> build_star(sg4::NetZone* root, const star& s, zones* out
       crossing[i].up.emplace_back(a_up);
       crossing[i].down.emplace_back(a_down);
       if (count < 2) continue;
-      out->others[i] = add_host(zone, fmt::format("{}{}.others", s.host_prefix, s.ports[i].gpu));
-      out->other_ports[i] = count - 1;
-      add_routes(zone, out->others[i], {sg4::LinkInRoute(a_up)}, {sg4::LinkInRoute(a_down)});
+      std::vector<other_ports>& others = out->others[i];
+      others.push_back(
+          {add_host(zone, fmt::format("{}{}.others {}", s.host_prefix, s.ports[i].gpu, others.size())),
+           count - 1});
+      add_routes(zone, others.back().host, {sg4::LinkInRoute(a_up)}, {sg4::LinkInRoute(a_down)});
     }
   }
   std::vector<sg4::Host*>* const beyond = &out->beyond;

@@ -12,15 +12,20 @@ class Host;
 
 namespace nvlsim::network {
 
+/// A host on an aggregate alone, for the traffic of those ports that another port stands for under it, and how
+/// many those are.
+struct other_ports {
+  simgrid::s4u::Host* host = nullptr;
+  int count = 0;
+};
+
 /// Hosts, in the order of the ports of the topology.
 struct zones {
   std::vector<simgrid::s4u::Host*> nvlink, fabric;
   /// The same ports of the fabric, for traffic that crosses their aggregates; null for ports without any.
   std::vector<simgrid::s4u::Host*> beyond;
-  /// Of ports that stand for several under an aggregate: a host on the aggregate alone, for the traffic of the
-  /// others, and how many those are; null and 0 for other ports.
-  std::vector<simgrid::s4u::Host*> others;
-  std::vector<int> other_ports;
+  /// Of ports that stand for several under aggregates: the traffic of the others, by aggregate.
+  std::vector<std::vector<other_ports>> others;
 };
 
 /// Builds both fabrics as flat stars under the root zone, and seals the zone. Call once per engine, before it

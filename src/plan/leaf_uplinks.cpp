@@ -28,26 +28,59 @@ bandwidth of_leaf(platform p) {
   return network::uplink_of(p) * network::gpus_per_leaf(p);
 }
 
-/// Leaves with equal contents, and how many there are.
-std::map<leaf_content, std::int64_t> kinds_of_leaves(const platform& p, const std::vector<class_place>& classes) {
+/// Leaves with different contents.
+std::set<leaf_content> kinds_of_leaves(const platform& p, const std::vector<class_place>& classes) {
   std::map<std::int64_t, leaf_content> by_leaf;
   for (std::size_t c = 0; c < classes.size(); ++c)
     for (const std::int64_t gpu : classes[c].gpus)
       ++by_leaf[network::leaf_of(p, gpu)][static_cast<std::int32_t>(c)];
-  std::map<leaf_content, std::int64_t> out;
-  for (auto& [leaf, content] : by_leaf) ++out[std::move(content)];
+  std::set<leaf_content> out;
+  for (auto& [leaf, content] : by_leaf) out.insert(std::move(content));
   return out;
 }
 
-/// The kind of leaf that holds most GPUs of each class.
-std::vector<const leaf_content*> usual_leaves(const std::map<leaf_content, std::int64_t>& kinds,
-                                              std::size_t classes) {
-  std::vector<const leaf_content*> out(classes, nullptr);
-  std::vector<std::int64_t> held(classes, 0);
-  for (const auto& [content, leaves] : kinds)
-    for (const auto& [c, gpus] : content)
-      if (const auto i = static_cast<std::size_t>(c); gpus * leaves > held[i])
-        held[i] = gpus * leaves, out[i] = &content;
+std::int64_t gpus_of(const leaf_content& content) {
+  std::int64_t out = 0;
+  for (const auto& [c, gpus] : content) out += gpus;
+  return out;
+}
+
+std::vector<std::int32_t> classes_of(const leaf_content& content) {
+  std::vector<std::int32_t> out;
+  for (const auto& [c, gpus] : content) out.push_back(c);
+  return out;
+}
+
+/// GPUs under the leaf, by job.
+std::map<std::int32_t, std::int64_t> by_job(const leaf_content& content, const std::vector<class_place>& classes) {
+  std::map<std::int32_t, std::int64_t> out;
+  for (const auto& [c, gpus] : content) out[classes[static_cast<std::size_t>(c)].job] += gpus;
+  return out;
+}
+
+/// The leaves that can be the slowest: among those with the same classes, the one that holds most GPUs, and for
+/// each class the one that holds most of its own.
+std::set<const leaf_content*> slowest_leaves(const std::set<leaf_content>& kinds) {
+  struct extremes {
+    const leaf_content* fullest = nullptr;
+    std::vector<const leaf_content*> by_class;
+  };
+  std::map<std::vector<std::int32_t>, extremes> found;
+  for (const leaf_content& content : kinds) {
+    extremes& e = found[classes_of(content)];
+    if (!e.fullest || gpus_of(content) > gpus_of(*e.fullest)) e.fullest = &content;
+    e.by_class.resize(content.size(), &content);
+    std::size_t i = 0;
+    for (const auto& [c, gpus] : content) {
+      if (gpus > e.by_class[i]->at(c)) e.by_class[i] = &content;
+      ++i;
+    }
+  }
+  std::set<const leaf_content*> out;
+  for (const auto& [classes, e] : found) {
+    out.insert(e.fullest);
+    out.insert(e.by_class.begin(), e.by_class.end());
+  }
   return out;
 }
 
@@ -80,28 +113,29 @@ std::vector<shared_uplink> uplinks_of(const platform& p, const std::vector<class
   std::vector<shared_uplink> out;
   if (!has_uplinks(p)) return out;
   const bandwidth nic = p.fabric.nic_bandwidth, leaf = of_leaf(p);
-  const std::map<leaf_content, std::int64_t> kinds = kinds_of_leaves(p, classes);
-  const std::vector<const leaf_content*> usual = usual_leaves(kinds, classes.size());
-  const auto job_of = [&](std::int32_t c) { return classes[static_cast<std::size_t>(c)].job; };
-  std::map<const leaf_content*, std::vector<std::int32_t>> together;
-  for (std::size_t i = 0; i < classes.size(); ++i) {
-    if (!usual[i]) continue;
-    const auto c = static_cast<std::int32_t>(i);
-    double of_job = 0;
-    for (const auto& [other, gpus] : *usual[i])
-      if (job_of(other) == job_of(c)) of_job += static_cast<double>(gpus);
-    out.push_back({fmt::format("up-links of class {}", i), std::min(leaf / of_job, nic), {c}});
-    together[usual[i]].push_back(c);
-  }
+  const std::set<leaf_content> kinds = kinds_of_leaves(p, classes);
+  std::vector<std::int64_t> most(classes.size(), 0);     // GPUs of its job under a leaf, by class
   std::map<std::vector<std::int32_t>, bandwidth> joint;  // in the order of classes
-  for (const auto& [content, members] : together) {
-    std::set<std::int32_t> jobs;
-    double gpus = 0;
-    for (const std::int32_t c : members) jobs.insert(job_of(c)), gpus += static_cast<double>(content->at(c));
-    if (jobs.size() < 2 || !(leaf / gpus < nic)) continue;
-    const std::vector<std::int32_t> counted = by_gpus(members, *content);
-    joint[counted] = leaf * (static_cast<double>(counted.size()) / gpus);
+  for (const leaf_content& content : kinds) {
+    const std::map<std::int32_t, std::int64_t> jobs = by_job(content, classes);
+    for (const auto& [c, gpus] : content) {
+      std::int64_t& n = most[static_cast<std::size_t>(c)];
+      n = std::max(n, jobs.at(classes[static_cast<std::size_t>(c)].job));
+    }
   }
+  for (const leaf_content* content : slowest_leaves(kinds)) {
+    const auto gpus = static_cast<double>(gpus_of(*content));
+    if (by_job(*content, classes).size() < 2 || !(leaf / gpus < nic)) continue;
+    const std::vector<std::int32_t> counted = by_gpus(classes_of(*content), *content);
+    const bandwidth capacity = leaf * (static_cast<double>(counted.size()) / gpus);
+    const auto [known, added] = joint.emplace(counted, capacity);
+    if (!added) known->second = std::min(known->second, capacity);
+  }
+  for (std::size_t i = 0; i < classes.size(); ++i)
+    if (most[i] > 0)
+      out.push_back({fmt::format("up-links of class {}", i),
+                     std::min(leaf / static_cast<double>(most[i]), nic),
+                     {static_cast<std::int32_t>(i)}});
   // What is alone under its leaf and has as much as its NIC needs none; the others meet there whatever they have.
   std::set<std::int32_t> meet;
   for (const auto& [members, capacity] : joint) meet.insert(members.begin(), members.end());

@@ -1,9 +1,11 @@
 // Several plans in one, and the up-links that their classes share.
 #include "nvlsim/plan/joint_plan.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
-
+#include <cstdlib>
 #include <numeric>
+#include <random>
 #include <vector>
 
 #include "nvlsim/network/fabric_path.hpp"
@@ -119,4 +121,46 @@ TEST_CASE("Stages of one job share its part evenly") {
   const auto uplinks = uplinks_of(p, {{0, range(0, 64)}, {0, range(64, 64)}});
   REQUIRE(uplinks.size() == 2);
   for (const shared_uplink& u : uplinks) CHECK(share(u, p) == Approx(1.0 / 8));
+}
+
+TEST_CASE("A class passes the up-links of every kind of leaf that it stands under") {
+  const platform p = cluster(8);  // leaves of 128
+  // 72 and 56 GPUs under even leaves, 56 and 72 under odd ones.
+  std::vector<std::int64_t> a, b;
+  for (std::int64_t leaf = 0; leaf < 8; ++leaf)
+    for (std::int64_t g = 0; g < 128; ++g) (g < (leaf % 2 == 0 ? 72 : 56) ? a : b).push_back(leaf * 128 + g);
+  const auto uneven = uplinks_of(p, {{0, a}, {1, b}});
+  REQUIRE(uneven.size() == 4);
+  for (const std::size_t i : {0, 1}) CHECK(share(uneven[i], p) == Approx(128 / 8.0 / 72));  // the slowest leaf
+  for (const std::size_t i : {2, 3}) {
+    const std::vector<std::int32_t>& members = uneven[i].classes;
+    CHECK(members.size() == 16);  // 9 to 7
+    CHECK(std::abs(std::count(members.begin(), members.end(), 0) - 8) == 1);
+    CHECK(share(uneven[i], p) == Approx(16 / 8.0));
+  }
+  // Jobs that share one of the two leaves that each of them has.
+  std::vector<std::int64_t> first = range(0, 64), second = range(64, 64);
+  for (std::int64_t g = 0; g < 64; ++g) first.push_back(128 + g), second.push_back(256 + g);
+  const auto half = uplinks_of(p, {{0, first}, {1, second}});
+  REQUIRE(half.size() == 3);
+  CHECK(half[2].classes == std::vector<std::int32_t>{0, 1});
+}
+
+TEST_CASE("However jobs are mixed, they share full leaves, and few up-links are listed") {
+  const platform p = cluster(8);
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    INFO("seed " << seed);
+    std::mt19937_64 random(seed);
+    std::vector<class_place> classes = {{0, {}}, {1, {}}, {2, {}}};
+    for (std::int64_t vm = 0; vm < p.gpus() / 8; ++vm) {
+      std::vector<std::int64_t>& gpus = classes[random() % classes.size()].gpus;
+      for (std::int64_t g = 0; g < 8; ++g) gpus.push_back(vm * 8 + g);
+    }
+    const auto uplinks = uplinks_of(p, classes);
+    CHECK(uplinks.size() <= classes.size() + 4 * (classes.size() + 1));  // three pairs and all three
+    for (std::int32_t c = 0; c < 3; ++c)
+      CHECK(std::any_of(uplinks.begin(), uplinks.end(), [c](const shared_uplink& u) {
+        return u.classes.size() > 1 && std::find(u.classes.begin(), u.classes.end(), c) != u.classes.end();
+      }));
+  }
 }

@@ -120,6 +120,36 @@ TEST_CASE("Jobs that alternate under the leaves slow each other, and in blocks o
   CHECK(mixed.jobs[0].time <= blocks.jobs[0].time * (1 + 1e-9));
 }
 
+TEST_CASE("Jobs that fill leaves together end together, whatever each has of which leaf") {
+  // 8 to 1: a leaf of 128 GPUs, 16 servers. Every GPU of a full leaf has the same part of its up-links.
+  const auto all_to_all = [](const std::string& name, const std::string& racks) {
+    return R"({"name": ")" + name + R"(", "workload": {"kind": "collective", "operation": "all_to_all",
+      "size": "1 GiB", "gpus": 256}, "placement": {"policy": "racks", "racks": ")" +
+           racks + "\"}}";
+  };
+  const auto mixed = [&](const std::string& a, const std::string& b) {
+    return run(on_fabric(8, all_to_all("a", a) + "," + all_to_all("b", b)));
+  };
+  const shared_result even = mixed("0-7,16-23,32-39,48-55", "8-15,24-31,40-47,56-63");
+  CHECK(even.jobs[0].slowdown() > 1.5);  // an all-to-all alone does not fill what it has
+  const std::vector<std::pair<std::string, std::string>> others = {
+      {"0-8,16-22,32-40,48-54", "9-15,23-31,41-47,55-63"},    // 9 and 7
+      {"0-11,16-19,32-43,48-51", "12-15,20-31,44-47,52-63"},  // 12 and 4
+      {"0-7,16-31,32-39", "8-15,40-47,48-63"}};               // two leaves of three are shared
+  for (const auto& [a, b] : others) {
+    INFO(a << " beside " << b);
+    const shared_result r = mixed(a, b);
+    for (const job_result& j : r.jobs) {
+      CHECK(j.time == Approx(even.jobs[0].time).epsilon(0.01));
+      CHECK(j.time >= j.alone * (1 - 1e-9));
+    }
+    CHECK(r.jobs[0].slowdown() == Approx(r.jobs[1].slowdown()).epsilon(1e-6));
+  }
+  // Half of each job shares a leaf with half of the other, and the rest has a leaf to itself.
+  const shared_result half = mixed("0-7,16-23,48-63", "8-15,24-31,32-47");
+  for (const job_result& j : half.jobs) CHECK(j.time == Approx(even.jobs[0].time).epsilon(0.01));
+}
+
 TEST_CASE("No port of a job is used beyond what it carries, few or many of its GPUs under a leaf") {
   for (const double ratio : {1.0, 2.0, 8.0})
     for (const char* racks : {"0-3", "0,16,32,48", "0-31"}) {
