@@ -269,7 +269,9 @@ exit_code execute(const collective_arguments& a) {
   problems.throw_if_any();
   // Enlarges the platform if the communicator needs more racks.
   p.racks = std::max(p.racks, static_cast<int>(racks));
-  const setting s{a, p, software.content, {domain}, strided_group({domain}, 0, 1, a.gpus)};
+  const communicator group = strided_group({domain}, 0, 1, a.gpus);
+  p = only_group_on(p, group);  // as in a scenario
+  const setting s{a, p, software.content, {domain}, group};
   check_wishes(s, operations, problems);
   problems.throw_if_any();
 
