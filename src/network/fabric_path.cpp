@@ -77,13 +77,23 @@ double usable_share(const platform& p, const leaf_links& leaf) {
   }
 }
 
+/// The path when the share `leaving` of what each GPU sends crosses the up-links of its leaf.
+fabric_path beyond(const platform& p, const leaf_links& leaf, double leaving, int switches) {
+  const fabric_spec& f = p.fabric;
+  const double share = usable_share(p, leaf) / f.oversubscription / f.busy / leaving;
+  return {f.nic_bandwidth * std::min(1.0, share), switches, leaving};
+}
+
 /// The path when each GPU sends to the one `stride` GPUs on: those whose partner is on another leaf share the
 /// up-links.
 fabric_path shifted(const platform& p, const leaf_links& leaf, double stride, int switches) {
   const fabric_spec& f = p.fabric;
-  const double leaving = std::min(1.0, ports_of(f, stride) / f.rails / leaf.down);
-  const double share = usable_share(p, leaf) / f.oversubscription / f.busy / leaving;
-  return {f.nic_bandwidth * std::min(1.0, share), switches, leaving};
+  return beyond(p, leaf, std::min(1.0, ports_of(f, stride) / f.rails / leaf.down), switches);
+}
+
+/// Rails of the NICs of a VM.
+std::int64_t rails_of(const platform& p) {
+  return std::clamp<std::int64_t>(p.fabric.rails.read(), 1, std::max<std::int64_t>(1, p.vm.gpus));
 }
 
 }  // namespace
@@ -113,11 +123,16 @@ fabric_path path_of_shift(const platform& p, std::int64_t stride) {
 fabric_path path_between(const platform& p, int ranks, bool aligned) {
   const fabric_spec& f = p.fabric;
   double ports = ports_of(f, ranks);
-  if (aligned) ports = std::ceil(ports / f.rails);
+  const double of_rail = std::ceil(ports / f.rails);
+  if (aligned) ports = of_rail;
   if (f.leaf.ports < 4) return {f.nic_bandwidth, 1};  // the switches are not specified
   const leaf_links leaf = links_of(f);
   if (f.failed_spines > 0 || f.failed_cables > 0) check_failures(p, leaf);
-  if (ports <= leaf.down || without_uplinks(p)) return {f.nic_bandwidth, 1};
+  if (without_uplinks(p)) return {f.nic_bandwidth, 1};
+  // Peers on other rails are under other leaves, however few GPUs a rail has.
+  const double rails = rails_of(p);
+  if (!aligned && rails > 1 && of_rail <= leaf.down) return beyond(p, leaf, 1 - 1 / rails, 3);
+  if (ports <= leaf.down) return {f.nic_bandwidth, 1};
   int switches = 3;
   for (double reach = leaf.down * f.leaf.ports; reach < ports; reach *= f.leaf.ports / 2.0) switches += 2;
   // Along a rail only the last domain of a leaf sends to another leaf. Without rails, neighbours may be anywhere.
@@ -132,9 +147,7 @@ bandwidth uplink_of(const platform& p) {
 }
 
 std::int64_t leaf_of(const platform& p, std::int64_t gpu) {
-  const fabric_spec& f = p.fabric;
-  const std::int64_t vm = std::max<std::int64_t>(1, p.vm.gpus),
-                     rails = std::clamp<std::int64_t>(f.rails.read(), 1, vm);
+  const std::int64_t vm = std::max<std::int64_t>(1, p.vm.gpus), rails = rails_of(p);
   const std::int64_t each = vm / rails, place = gpu % vm;  // GPUs of a VM on one rail
   const std::int64_t along = gpu / vm * each + place % each;
   constexpr std::int64_t leaves_of_rail = std::int64_t{1} << 32;

@@ -42,7 +42,8 @@ TEST_CASE("An oversubscribed fabric slows what leaves a leaf") {
   CHECK(share(p, 109) == Approx(1.0 / 3));
   p.fabric.rails = 4;
   CHECK(share(p, 400, true) == 1);
-  CHECK(share(p, 400, false) == Approx(1.0 / 3));
+  CHECK(share(p, 400, false) == Approx(4.0 / 9));  // a quarter of the peers are on the same rail
+  CHECK(share(p, 4608, false) == Approx(1.0 / 3));
 }
 
 TEST_CASE("Of neighbours that all send those share the up-links that leave their leaf") {
@@ -73,6 +74,14 @@ TEST_CASE("Along a rail only the last domain of a leaf leaves it") {
   racks.fabric.rails = 4;
   racks.fabric.oversubscription = 8;
   CHECK(share(racks, 4608, true) == Approx(16.0 / 18));
+  // What does not stay in its rail leaves the leaf, also where each rail needs one leaf only.
+  for (const int ranks : {128, 512, 1024, 1032, 8192}) {
+    INFO(ranks);
+    const network::fabric_path path = path_between(p, ranks, false);
+    CHECK(path.nic / p.fabric.nic_bandwidth == Approx(ranks > 1024 ? 1.0 / 8 : 1.0 / 7));  // one peer of 8 is near
+    CHECK(path.leaving == Approx(ranks > 1024 ? 1 : 7.0 / 8));
+    CHECK(path.nic >= path_between(p, ranks + 8, false).nic);
+  }
   // A rail whose NICs fit one leaf is never left, whatever the distance.
   racks.racks = 4;
   CHECK(network::path_of_shift(racks, 72).nic == racks.fabric.nic_bandwidth);
