@@ -32,9 +32,12 @@ bool known_framework(const csv_row& row) {
                      [&](const framework_stack& f) { return f.framework == row["framework"]; });
 }
 
-/// "LoRA rank 8 on qkv and proj". Without a rank none is known; without targets, all four of Megatron-Bridge.
-lora_spec adapters_of(const std::string& notes) {
+/// "LoRA rank 8 on qkv and proj". Without targets all four, and without a rank in a row of Megatron-Bridge 32, which
+/// are its defaults (peft/lora.py); elsewhere none is known.
+lora_spec adapters_of(const csv_row& row) {
+  const std::string& notes = row["notes"];
   lora_spec out;
+  if (row["release"].starts_with("megatron-bridge")) out.rank = 32;
   constexpr std::string_view words = "LoRA rank ";
   const std::size_t at = notes.find(words);
   if (at == std::string::npos) return out;
@@ -455,7 +458,7 @@ void read_into(const csv_row& row, input_cache& inputs, training_row& out) {
   reader.read_precision();
   reader.read_layout(*gpus);
   reader.read_rest();
-  if (w.task == training_task::lora) w.lora = adapters_of(row["notes"]);
+  if (w.task == training_task::lora) w.lora = adapters_of(row);
   w.place.gpus_per_domain = default_segment(out.hardware, *gpus);
   out.hardware.racks = static_cast<int>((*gpus + w.place.gpus_per_domain - 1) / w.place.gpus_per_domain);
   const auto problems = training_problems(out.hardware, *out.net, w);

@@ -37,6 +37,10 @@ std::vector<std::string> idle_settings(const model& m, const training_workload& 
   if (w.offload_layers > each)
     out.push_back(fmt::format("offload_layers {} exceeds the {} layers of a GPU; all of them are offloaded",
                               w.offload_layers, each));
+  if (w.task == training_task::lora && w.lora.rank == 0)
+    out.emplace_back(
+        "no lora_rank: adapters count as 0.2 % of the parameters and take no time; with a rank their kernels and "
+        "launches are counted");
   return out;
 }
 

@@ -27,10 +27,10 @@ struct mlp_block {
 };
 void dense_mlp(operator_list& o, const mlp_block& b) {
   const double t = o.tokens.whole, width = o.layer.gated_mlp ? 2 : 1, f = o.width_of(b.up) / width;
-  o.adapt(o.workload.lora.fc1, o.project(b.up_name, {b.up}, b.recomputed));
+  o.adapt(o.workload.lora.fc1, o.project(b.up_name, {b.up}, b.recomputed), adapted_side::column);
   o.stream("activation", t * f * activation_bytes(o.layer.gated_mlp), b.activation_recomputed,
            activation_backward_share(o.layer.gated_mlp));
-  o.adapt(o.workload.lora.fc2, o.project(b.down_name, {b.down}));
+  o.adapt(o.workload.lora.fc2, o.project(b.down_name, {b.down}), adapted_side::row);
 }
 
 /// What an MLP keeps of `f` inner values: the inputs of the activation, `input` bytes each, and its product.
@@ -112,7 +112,7 @@ void experts(operator_list& o) {
   const bool fused = o.workload.fused_expert_mlp;
   layer_operator& up = o.linear("experts.up", {each, f * width / etp, seen, local_experts}, r.moe);
   up.cast_gradient = !fused;
-  o.adapt(o.workload.lora.fc1, up);
+  o.adapt(o.workload.lora.fc1, up, adapted_side::column);
   double activation = fused ? 0 : routed * f / etp * activation_bytes(l.gated_mlp);
   if (l.biased_clamped_activation) activation += activation_passes(o) * routed * f / etp * 2;
   layer_operator& act = o.add(layer_operator::type::stream, "activation", r.moe || r.activation);
@@ -124,7 +124,7 @@ void experts(operator_list& o) {
       activation * activation_backward_share(l.gated_mlp) + (fused ? routed * f / etp * 2 * width : 0);
   layer_operator& down = o.linear("experts.down", {each, seen, f / etp, local_experts}, r.moe);
   down.cast_input = !fused;
-  o.adapt(o.workload.lora.fc2, down);
+  o.adapt(o.workload.lora.fc2, down, adapted_side::row);
   o.part = layer_part::mlp;
   if (x.latent > 0) o.run_in(o.linear("latent.up", {own, o.hidden, seen}, r.moe), o.workload.kept.latent);
   if (x.shared_ffn == 0) return;

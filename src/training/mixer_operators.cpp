@@ -67,7 +67,8 @@ void grouped_query(operator_list& o) {
                values = own ? real(l.kv_heads * value_dim(l)) / o.tp : 0;
   const double kv = real(projected_kv(l)) / o.tp, gate = real(gate_width(l)) / o.tp;
   const bool away = o.workload.offload.core_attn, output_away = o.workload.offload.attn_proj;
-  o.adapt(o.workload.lora.qkv, o.project("qkv", {matrix::query, matrix::attention_gate, matrix::key_value}));
+  o.adapt(o.workload.lora.qkv, o.project("qkv", {matrix::query, matrix::attention_gate, matrix::key_value}),
+          adapted_side::column);
   // A norm of the queries and one of the keys. Backward: input and gradient read, gradient written.
   if (l.qk_norm != qk_norm_kind::none) {
     o.stream("qk_norm", t * (q + keys) * compute::elementwise_bytes("norm"), false, 1.5).launches = 2;
@@ -85,7 +86,7 @@ void grouped_query(operator_list& o) {
     o.keep(t * 2 * (gate + v));  // and the output before it
   }
   if (o.kept.operand < 2) o.keep(t * o.kept.operand * v, output_away);
-  o.adapt(o.workload.lora.proj, o.project("attention.out", {matrix::output}));
+  o.adapt(o.workload.lora.proj, o.project("attention.out", {matrix::output}), adapted_side::row);
 }
 
 void latent(operator_list& o) {
@@ -122,7 +123,7 @@ void latent(operator_list& o) {
     o.keep(t * 2 * 2 * gate);
   }
   if (o.kept.operand < 2) o.keep(t * heads * v * o.kept.operand, output_away);
-  o.adapt(o.workload.lora.proj, o.project("attention.out", {matrix::output}));
+  o.adapt(o.workload.lora.proj, o.project("attention.out", {matrix::output}), adapted_side::row);
 }
 
 void compressed(operator_list& o) {
@@ -143,7 +144,7 @@ void compressed(operator_list& o) {
   o.keep(t * (2 * q + (o.kept.operand < 2 ? o.kept.operand * q : 0)), output_away);
   o.project("attention.out_down", {matrix::output_down});
   o.keep(t * o.kept.operand * real(c.o_groups * c.o_lora_rank) / o.tp, output_away);
-  o.adapt(o.workload.lora.proj, o.project("attention.out", {matrix::output}));
+  o.adapt(o.workload.lora.proj, o.project("attention.out", {matrix::output}), adapted_side::row);
 }
 
 /// The backward pass repeats the convolution, as fused kernels do.

@@ -98,7 +98,14 @@ double operator_list::width_of(matrix name) const {
   return it == matrices_.end() ? 0 : on_rank(*it, tp).out;
 }
 
-void operator_list::adapt(bool target, layer_operator projection) {
+// Kernels counted in Megatron-Bridge (peft/utils.py, ParallelLinearAdapter, and peft/lora_layers.py): two
+// products, a scaling and an addition forward; backward two gradients of each product, of the scaling, and the
+// addition of the input's. Where ranks divide the projection, both ways a collective with the copies around it,
+// and beside a row another and, with sequence parallelism, what shards the tokens. A kernel is half an operator:
+// the 22 operators of a dense layer, both ways, are 43 kernels of Transformer Engine.
+// [docs/models-and-assumptions.md#host]
+void operator_list::adapt(bool target, layer_operator projection, adapted_side side) {
+  constexpr double kernel = 0.5;
   const double rank = real(workload.lora.rank);
   if (workload.task != training_task::lora || !target || rank == 0) return;
   const layer_operator& p = projection;
@@ -106,8 +113,13 @@ void operator_list::adapt(bool target, layer_operator projection) {
     layer_operator& o = linear("adapter", narrow);
     o.operands = precision::bf16;
     o.adapter = true;
+    o.launches = kernel;
   }
-  stream("adapter.add", p.groups * p.m * p.n * elementwise_bytes("residual"), false, 1);
+  const bool row = side == adapted_side::row,
+             divided = part == layer_part::experts ? workload.par.etp > 1 : tp > 1;
+  const double between = row ? 2.5 + (workload.par.sequence_parallel ? 1 : 0) : 2;  // 3 forward and 2 backward
+  stream("adapter.add", p.groups * p.m * p.n * elementwise_bytes("residual"), false, 1).launches =
+      kernel * (2 + (divided ? between : 0));
 }
 
 // In BF16 layers everything is in BF16.

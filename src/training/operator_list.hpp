@@ -38,6 +38,9 @@ struct kept_by_norm {
   bool streams_again = false;                    ///< copies of several residual streams are computed again
 };
 
+/// How ranks divide a projection with an adapter: its outputs or its inputs.
+enum class adapted_side { column, row };
+
 /// Operators of one layer on one GPU, in forward order.
 class operator_list {
  public:
@@ -61,7 +64,7 @@ class operator_list {
   double width_of(matrix name) const;
   /// The adapter of a projection, if the workload has adapters there (`target`): two narrow products in 16 bits,
   /// whose result is added to that of the projection.
-  void adapt(bool target, layer_operator projection);
+  void adapt(bool target, layer_operator projection, adapted_side side);
   /// Runs `o` in the format that a recipe keeps it in, if it keeps one.
   void run_in(layer_operator& o, const std::optional<precision>& format) const;
   /// `moved`: bytes read and written if tensors have 16 bits. `backward_share`: how many times these the backward

@@ -46,6 +46,13 @@ TEST_CASE("A step names the settings that its model has nothing for, and no othe
   w.offload_layers = 4;
   CHECK(idle_settings(dense, w) ==
         std::vector<std::string>{"offload_layers 4 exceeds the 3 layers of a GPU; all of them are offloaded"});
+
+  w = {};
+  w.task = training_task::lora;
+  REQUIRE(idle_settings(dense, w).size() == 1);
+  CHECK(idle_settings(dense, w).front().starts_with("no lora_rank: adapters "));
+  w.lora.rank = 8;
+  CHECK(idle_settings(dense, w).empty());
 }
 
 TEST_CASE("A served load names the engine settings that it has nothing for, and no others") {

@@ -94,7 +94,7 @@ TEST_CASE("Biases of experts are added in a loop over local experts, unless the 
   CHECK(j.pass_s(pass_kind::backward) == Approx(plain));
 }
 
-TEST_CASE("Norms of queries and keys are two launches more, adapters two products and an addition") {
+TEST_CASE("Norms of queries and keys are two launches more, kernels of adapters half a launch each") {
   const auto launches = [](qk_norm_kind norms, std::int64_t rank, pass_kind what) {
     const platform p = test::ideal_machine();
     stack s = test::ideal_stack();
@@ -107,9 +107,38 @@ TEST_CASE("Norms of queries and keys are two launches more, adapters two product
   };
   CHECK(launches(qk_norm_kind::per_head, 0, pass_kind::forward) == Approx(operators_forward + 2));
   CHECK(launches(qk_norm_kind::per_head, 0, pass_kind::backward) == Approx(operators_backward + 2));
-  // On two projections: two products and an addition each; only the adapters have gradients of weights.
-  CHECK(launches(qk_norm_kind::none, 16, pass_kind::forward) == Approx(operators_forward + 6));
-  CHECK(launches(qk_norm_kind::none, 16, pass_kind::backward) == Approx(operators_forward + 6 + 4));
+  // On each of two projections two products, a scaling and an addition; only the adapters have gradients of
+  // weights.
+  CHECK(launches(qk_norm_kind::none, 16, pass_kind::forward) == Approx(operators_forward + 2 * 4 * 0.5));
+  CHECK(launches(qk_norm_kind::none, 16, pass_kind::backward) == Approx(operators_forward + 2 * 6 * 0.5));
+}
+
+TEST_CASE("A host-paced layer with adapters on few projections is hardly slower than the same layer fine-tuned") {
+  const auto both_ways = [](const training_workload& w) {
+    return pass_s(w, pass_kind::forward) + pass_s(w, pass_kind::backward);
+  };
+  for (const std::int64_t tp : {1, 4}) {
+    training_workload w = test::even_workload(1, 1, 1);
+    w.par.tp = tp;
+    const double tuned = both_ways(w);
+    w.task = training_task::lora;
+    CHECK(both_ways(w) < tuned);
+    double one = 0;
+    for (const lora_spec& few :
+         {lora_spec{8, true, false, false, false}, lora_spec{8, false, true, false, false},
+          lora_spec{8, false, false, true, false}, lora_spec{8, false, false, false, true}}) {
+      w.lora = few;
+      CHECK(both_ways(w) < 1.2 * tuned);
+      one = std::max(one, both_ways(w));
+    }
+    w.lora = {8, true, true, false, false};
+    CHECK(both_ways(w) < 1.5 * tuned);
+    CHECK(both_ways(w) > one);
+    const double here = both_ways(w);
+    w.par.tp = 1;  // adapters of divided projections have collectives, others have none
+    CHECK(both_ways(w) < 1.3 * tuned);
+    CHECK((both_ways(w) < here) == (tp > 1));
+  }
 }
 
 TEST_CASE("The launches of experts follow the wait for their counts, which other work hides under overlap") {
