@@ -103,6 +103,26 @@ std::optional<step_power> power_at_site(const run_record& ran, const scenario& a
   return power_of_step(*limits.capped, w, ran, times_of(uncapped, asked.platform, asked, o).makespan);
 }
 
+/// Says by how much the overlap of the expert exchange slows a step: in 8 bits or fewer without CUDA graphs its
+/// nodes may cost the host more than the exchange that they hide. [docs/models-and-assumptions.md#schedule-nodes]
+void add_cost_of_overlap(result& r, const scenario& s, const training_workload& w) {
+  if (!w.moe_overlap || w.graphs != cuda_graphs::none || bytes_per_element(w.gemm_precision) >= 2) return;
+  if (!has_routed_experts(s.model)) return;
+  const constants_unrecorded compared;
+  training_workload without = w;
+  without.moe_overlap = false;
+  const auto step = [&](const training_workload& of) {
+    return evaluate(plan_training(s.platform, s.stack, s.model, of)).makespan;
+  };
+  const double slower = step(w) / step(without) - 1;
+  constexpr double least = 0.005;  // what rounds to a per cent
+  if (slower > least)
+    r.notes.push_back(fmt::format(
+        "overlap_moe_expert_parallel_comm slows this step by {:.0f} %: its schedule costs the host more "
+        "than the exchange takes; CUDA graphs or larger micro-batches change that",
+        100 * slower));
+}
+
 void run_training(run_record& out, const scenario& asked, const training_workload& w, const run_options& o) {
   result& r = out.outcome;
   const limited_scenario limits = limits_of(r, asked);
@@ -120,6 +140,7 @@ void run_training(run_record& out, const scenario& asked, const training_workloa
       out.planned = plan_training(s.platform, s.stack, s.model, w, s.simulation.fold);
       out.times = times_of(out.planned, s.platform, s, o);
       for (std::string& n : idle_settings(s.model, w)) r.notes.push_back(std::move(n));
+      add_cost_of_overlap(r, s, w);
       const std::optional<step_power> power = power_at_site(out, asked, limits, o);
       const std::optional<site_of_step> site =
           power ? std::optional(site_of_step{*s.facility, power->figures}) : std::nullopt;

@@ -196,19 +196,25 @@ TEST_CASE("Nodes of the schedule that overlaps the exchange cost the host in 8 b
   }
 }
 
-TEST_CASE("Overlap of the exchange never slows a step") {
+TEST_CASE("Overlap of the exchange never slows a step in 16 bits or with CUDA graphs") {
   test::shipped_job j = test::shipped("nd-h100-v5", "qwen3-30b-a3b");
-  j.workload.gemm_precision = precision::bf16;
   j.workload.par = {};
   j.workload.par.dp = j.workload.par.ep = 16;
-  for (const cuda_graphs g : {cuda_graphs::none, cuda_graphs::partial, cuda_graphs::full_iteration})
-    for (const moe_dispatcher d :
-         {moe_dispatcher::alltoall, moe_dispatcher::deduplicated, moe_dispatcher::hybridep}) {
-      j.workload.graphs = g, j.workload.dispatcher = d, j.workload.moe_overlap = false;
-      const double without = j.step_s();
-      j.workload.moe_overlap = true;
-      CHECK(j.step_s() <= without);
-    }
+  double most = 0;  // in 8 bits without graphs, where the schedule's nodes cost the host
+  for (const precision p : {precision::bf16, precision::fp8})
+    for (const cuda_graphs g : {cuda_graphs::none, cuda_graphs::partial, cuda_graphs::full_iteration})
+      for (const moe_dispatcher d :
+           {moe_dispatcher::alltoall, moe_dispatcher::deduplicated, moe_dispatcher::hybridep}) {
+        j.workload.gemm_precision = p;
+        j.workload.graphs = g, j.workload.dispatcher = d, j.workload.moe_overlap = false;
+        const double without = j.step_s();
+        j.workload.moe_overlap = true;
+        const bool pays_nodes = p == precision::fp8 && g == cuda_graphs::none;
+        if (pays_nodes) most = std::max(most, j.step_s() / without);
+        else CHECK(j.step_s() <= without);
+      }
+  CHECK(most > 1);
+  CHECK(most < 1.6);
 }
 
 TEST_CASE("Layers and projections that a recipe keeps in 16 bits run at that rate") {
