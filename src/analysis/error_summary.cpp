@@ -30,4 +30,22 @@ error_summary summary_of(const std::vector<double>& errors) {
   return out;
 }
 
+expected_rows expected_in_band(std::size_t rows) {
+  constexpr double share = 0.9, tail = 0.025;
+  const auto n = static_cast<double>(rows);
+  expected_rows out{rows, rows};
+  double below = 0;  // probability of `k` rows or fewer
+  for (std::size_t k = 0; k <= rows; ++k) {
+    const auto x = static_cast<double>(k);
+    below += std::exp(std::lgamma(n + 1) - std::lgamma(x + 1) - std::lgamma(n - x + 1) + x * std::log(share) +
+                      (n - x) * std::log(1 - share));
+    if (below >= tail) out.low = std::min(out.low, k);
+    if (below >= 1 - tail) {
+      out.high = k;
+      break;
+    }
+  }
+  return out;
+}
+
 }  // namespace nvlsim

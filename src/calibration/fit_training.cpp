@@ -16,6 +16,7 @@
 #include "calibration/stack_files.hpp"
 #include "calibration/step_residuals.hpp"
 #include "calibration/training_knobs.hpp"
+#include "nvlsim/analysis/error_summary.hpp"
 #include "nvlsim/calibration/fit.hpp"
 #include "nvlsim/config/document.hpp"
 #include "nvlsim/measurements/training_rows.hpp"
@@ -257,12 +258,6 @@ std::string configuration_of(const training_row& r) {
                      w.seq_length, w.global_batch_size, w.micro_batch_size);
 }
 
-/// Model, size of the NVLink domain and bits of the operands.
-std::string cell_of(const training_row& r) {
-  const step_residuals k = kind_of_step(r.hardware, *r.net, r.workload);
-  return fmt::format("{}, {}, {}-bit", r.record.model, k.rack ? "racks" : "servers", k.weight_bits);
-}
-
 std::string group_of(const training_row& r, const std::string& by) {
   if (by == "gpus") return std::to_string(r.workload.par.gpus());
   if (by == "third") return third_of(r.record.id);
@@ -294,7 +289,7 @@ void add_unseen(std::vector<unseen_step>& out, const groups_of_rows& groups, con
     for (std::size_t i = 0; i < groups[g].left.size(); ++i) {
       const training_row& r = groups[g].left[i]->row;
       const double miss = r.record.metric == "step_time_s" ? -errors[g][i] : errors[g][i];
-      out.push_back({groups[g].group, kind_of_step(r.hardware, *r.net, r.workload), miss});
+      out.push_back({groups[g].group, kind_of_step(r.hardware, *r.net, r.workload), miss, cell_of(r)});
     }
 }
 
@@ -386,10 +381,11 @@ fit_report fit_training(const std::vector<std::filesystem::path>& tables, const 
     }
     return missed[by];
   };
-  std::vector<unseen_step> unseen;
+  std::vector<unseen_step> unseen, by_configuration;  // both have each step once for each way to leave it out
   for (const char* by : {"configuration", "cell"}) {
     const auto& [groups, errors] = leave(by);
     add_unseen(unseen, groups, errors);
+    if (by_configuration.empty()) by_configuration = unseen;
   }
 
   fit_report out;
@@ -404,6 +400,11 @@ fit_report fit_training(const std::vector<std::filesystem::path>& tables, const 
     say(fmt::format(
         "{:.1f} % of the steps of configurations and cells left out are inside the bands from the others",
         100 * coverage_of(unseen, unseen)));
+  for (const cell_coverage& c : coverage_by_cell(by_configuration, unseen)) {
+    const expected_rows allowed = expected_in_band(c.rows);
+    say(fmt::format("{}: {} of {} steps of configurations left out in band, {} to {} allowed{}", c.cell, c.inside,
+                    c.rows, allowed.low, allowed.high, allowed.hold(c.inside) ? "" : ": outside"));
+  }
   if (leave_out.empty()) return out;
   const auto& [groups, errors_left] = leave(leave_out);
   add_left_out(out, groups, errors_left, say);

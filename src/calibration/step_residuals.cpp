@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
+
+#include "nvlsim/analysis/error_summary.hpp"
 
 namespace nvlsim {
 namespace {
@@ -54,18 +57,42 @@ std::vector<step_residuals> residuals_by_kind(const std::vector<unseen_step>& st
   return out;
 }
 
-double coverage_of(const std::vector<unseen_step>& steps, const std::vector<unseen_step>& pool) {
-  const auto without = [](const std::vector<unseen_step>& all, const std::string& group) {
+namespace {
+
+/// Whether a step is inside the band that the other groups give it.
+bool inside_of_others(const unseen_step& s, const std::vector<unseen_step>& steps,
+                      const std::vector<unseen_step>& pool) {
+  const auto without = [&](const std::vector<unseen_step>& all) {
     std::vector<unseen_step> others;
     std::copy_if(all.begin(), all.end(), std::back_inserter(others),
-                 [&](const unseen_step& o) { return o.group != group; });
+                 [&](const unseen_step& o) { return o.group != s.group; });
     return others;
   };
-  const auto inside = std::count_if(steps.begin(), steps.end(), [&](const unseen_step& s) {
-    const step_residuals q = quantiles_of(s.kind, without(steps, s.group), without(pool, s.group));
-    return q.low <= s.miss && s.miss <= q.high;
-  });
+  const step_residuals q = quantiles_of(s.kind, without(steps), without(pool));
+  return q.low <= s.miss && s.miss <= q.high;
+}
+
+}  // namespace
+
+double coverage_of(const std::vector<unseen_step>& steps, const std::vector<unseen_step>& pool) {
+  const auto inside = std::count_if(steps.begin(), steps.end(),
+                                    [&](const unseen_step& s) { return inside_of_others(s, steps, pool); });
   return static_cast<double>(inside) / static_cast<double>(steps.size());
+}
+
+std::vector<cell_coverage> coverage_by_cell(const std::vector<unseen_step>& steps,
+                                            const std::vector<unseen_step>& pool) {
+  std::map<std::string, cell_coverage> cells;
+  for (const unseen_step& s : steps) {
+    cell_coverage& c = cells[s.cell];
+    c.cell = s.cell;
+    ++c.rows;
+    c.inside += inside_of_others(s, steps, pool) ? 1 : 0;
+  }
+  std::vector<cell_coverage> out;
+  for (const auto& [name, c] : cells)
+    if (c.rows >= fewest_rows_of_cell) out.push_back(c);
+  return out;
 }
 
 value residuals_value(const std::vector<step_residuals>& residuals) {

@@ -81,7 +81,7 @@ void compare(const csv_row& row, const std::string& table, input_cache& inputs,
   step.metric = "step_time_ms";
   for (validation_record* r : {&peak, &step}) {
     r->system = row["system"];
-    r->kind = "memory table";
+    r->kind = r == &peak ? "peak" : "step time";
     r->suspect = row["suspect"];
   }
   try {

@@ -32,8 +32,8 @@ bool known_framework(const csv_row& row) {
                      [&](const framework_stack& f) { return f.framework == row["framework"]; });
 }
 
-/// "LoRA rank 8 on qkv and proj". Without targets all four, and without a rank in a row of Megatron-Bridge 32, which
-/// are its defaults (peft/lora.py); elsewhere none is known.
+/// "LoRA rank 8 on qkv and proj". Without targets all four, and without a rank in a row of Megatron-Bridge 32,
+/// which are its defaults (peft/lora.py); elsewhere none is known.
 lora_spec adapters_of(const csv_row& row) {
   const std::string& notes = row["notes"];
   lora_spec out;
@@ -488,6 +488,11 @@ training_row read_training_row(const csv_row& row, const std::string& table, inp
   return out;
 }
 
+std::string cell_of(const training_row& r) {
+  const step_residuals k = kind_of_step(r.hardware, *r.net, r.workload);
+  return fmt::format("{}, {}, {}-bit", r.record.model, k.rack ? "racks" : "servers", k.weight_bits);
+}
+
 double metric_of_step(const training_row& r, seconds step) {
   const training_workload& w = r.workload;
   const double gpus = static_cast<double>(w.par.gpus());
@@ -518,6 +523,7 @@ std::vector<validation_record> validate_training(const csv_table& t, const data_
         const double times = r.defaulted_layout ? 2 : 1, low = std::pow(b.low, times),
                      high = std::pow(b.high, times);
         r.record.simulated = simulated;
+        r.record.cell = cell_of(r);
         if (!known_framework(row)) {
           r.record.notes +=
               (r.record.notes.empty() ? "" : "; ") + fmt::format("no band: {} has no stack", row["framework"]);

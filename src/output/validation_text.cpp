@@ -52,6 +52,11 @@ value summary_of(const records_view& rows) {
   }
   out.set("worst", std::move(w));
   out.set("in_band", ratio(static_cast<double>(in_band), banded));
+  const expected_rows allowed = expected_in_band(banded);
+  if (banded > 0)
+    out.set("in_band_95", value{value::array{ratio(static_cast<double>(allowed.low), banded),
+                                             ratio(static_cast<double>(allowed.high), banded)}});
+  out.set("banded", static_cast<std::int64_t>(banded));
   return out;
 }
 
@@ -60,12 +65,13 @@ value grouped_summary(const records_view& rows) {
     const char* name;
     std::string validation_record::*member;
   };
-  static constexpr std::array<group_key, 6> keys = {{{"system", &validation_record::system},
+  static constexpr std::array<group_key, 7> keys = {{{"system", &validation_record::system},
                                                      {"model", &validation_record::model},
                                                      {"precision", &validation_record::precision},
                                                      {"kind", &validation_record::kind},
                                                      {"release", &validation_record::release},
-                                                     {"scenario", &validation_record::scenario}}};
+                                                     {"scenario", &validation_record::scenario},
+                                                     {"cell", &validation_record::cell}}};
   value out = summary_of(rows);
   value by{value::object{}};
   for (const group_key& k : keys) {
@@ -131,6 +137,20 @@ std::string summary_line(const std::string& title, const value& s) {
                      percent(s.find("p90_abs_error")), percent(s.find("bias")));
 }
 
+/// Cells with ten rows or more: the share inside their bands and the 95 % interval that 90 % allow.
+std::string cells_text(const value& cells) {
+  std::vector<std::vector<std::string>> rows = {{"cell", "rows", "in band", "allowed", ""}};
+  for (const auto& [cell, s] : *cells.members()) {
+    if (static_cast<std::size_t>(*s.find("banded")->integer()) < fewest_rows_of_cell) continue;
+    const value::array& allowed = *s.find("in_band_95")->items();
+    const double inside = *s.find("in_band")->number();
+    const bool holds = *allowed[0].number() <= inside && inside <= *allowed[1].number();
+    rows.push_back({cell, std::to_string(*s.find("banded")->integer()), percent(s.find("in_band")),
+                    percent(&allowed[0]) + " to " + percent(&allowed[1]), holds ? "" : "outside"});
+  }
+  return rows.size() == 1 ? std::string() : "\n" + output::grid(rows, 0);
+}
+
 }  // namespace
 
 value validation_json(const std::vector<validation_record>& records) {
@@ -174,14 +194,16 @@ std::string validation_text(const std::vector<validation_record>& records, bool 
   if (all_rows) out += reasons_text(shown);
   out += fmt::format("\n{:<28} {:>6} {:>8} {:>8} {:>8} {:>8} {:>8}\n", "summary", "rows", "coverage", "median",
                      "mean", "p90", "bias");
+  std::string in_cells;
   for (const auto& [table, members] : by_table(records)) {
     const value s = grouped_summary(members);
     out += summary_line(table, s);
     for (const auto& [key, groups] : *s.find("by")->members())
       for (const auto& [group, numbers] : *groups.members())
-        out += summary_line("  " + key + " " + group, numbers);
+        if (key != "cell") out += summary_line("  " + key + " " + group, numbers);
+    if (const value* cells = s.find("by")->find("cell")) in_cells += cells_text(*cells);
   }
-  return out;
+  return out + in_cells;
 }
 
 }  // namespace nvlsim

@@ -23,6 +23,7 @@ struct validation_record {
   std::optional<std::pair<double, double>> band;  ///< 90 %, in the same unit
   // Summaries group rows by these. Blank ones form no group.
   std::string system, model, precision, kind, release, scenario;
+  std::string cell;  ///< model, size of NVLink domain and bits of the operands, of training rows
 
   /// simulated/published - 1 when ok.
   std::optional<double> error() const;

@@ -27,6 +27,9 @@ struct training_row {
 /// `reason` if the row cannot be simulated.
 training_row read_training_row(const csv_row& row, const std::string& table, input_cache& inputs);
 
+/// Model, size of the NVLink domain (rack or server) and bits of the operands of a row that can be simulated.
+std::string cell_of(const training_row& r);
+
 /// The row's metric for a step time of `step`, in the unit of its column.
 double metric_of_step(const training_row& r, seconds step);
 

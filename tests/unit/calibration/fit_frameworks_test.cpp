@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "calibration/step_residuals.hpp"
+#include "nvlsim/analysis/error_summary.hpp"
 #include "nvlsim/calibration/fit.hpp"
 #include "nvlsim/measurements/tables.hpp"
 #include "support/root.hpp"
@@ -47,6 +48,26 @@ TEST_CASE("Few steps of a kind take most of their band from the pool") {
   CHECK(bands[0].low < -0.35);
   CHECK(bands[0].high > 0.35);
   CHECK(coverage_of(own, pool) == 1);
+}
+
+TEST_CASE("Coverage by cell counts what is inside, and the binomial interval says what 90 % allow") {
+  std::vector<unseen_step> steps;
+  for (int i = 0; i < 100; ++i)  // by turns in two cells; one of twenty steps is far off
+    steps.push_back({std::to_string(i), {}, i % 20 == 0 ? 2 : i / 1000.0, i % 2 == 0 ? "even" : "odd"});
+  for (int i = 0; i < 9; ++i) steps.push_back({"few", {}, 0, "few"});
+  const auto cells = coverage_by_cell(steps, steps);
+  REQUIRE(cells.size() == 2);
+  CHECK(cells[0].cell == "even");
+  CHECK(cells[0].rows == 50);
+  CHECK(cells[0].inside == 45);
+  CHECK(expected_in_band(50).hold(45));
+  CHECK(cells[1].inside > 45);
+  // Binomial with n = 10, p = 0.9: P(k <= 6) = 0.0128, P(k <= 7) = 0.0702, P(k <= 9) = 0.6513.
+  CHECK(expected_in_band(10).low == 7);
+  CHECK(expected_in_band(10).high == 10);
+  // n = 100: mean 90, deviation 3.
+  CHECK(expected_in_band(100).low == 84);
+  CHECK(expected_in_band(100).high == 95);
 }
 
 }  // namespace
