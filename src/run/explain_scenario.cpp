@@ -131,8 +131,9 @@ void add_band_reasons(explanation& e, const scenario& s) {
 
 std::vector<input_constant> used_constants(const scenario& s, const run_record& run) {
   std::vector<input_constant> out;
-  for (const input_constant& c : s.constants)
-    if (std::binary_search(run.constants_read.begin(), run.constants_read.end(), c.pointer)) out.push_back(c);
+  for (input_constant& c : constants_of(s))
+    if (std::binary_search(run.constants_read.begin(), run.constants_read.end(), c.pointer))
+      out.push_back(std::move(c));
   return out;
 }
 

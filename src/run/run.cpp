@@ -76,13 +76,11 @@ timeline times_of(const plan& planned, const platform& hardware, const scenario&
 void add_price_source(result& r, const scenario& s) {
   const constants_unrecorded input;  // the price as it was given
   if (!s.platform.price.per_gpu) return;
-  constexpr std::string_view pointer = "/platform/price/per_gpu";
-  const auto known = std::find_if(s.constants.begin(), s.constants.end(),
-                                  [&](const input_constant& c) { return c.pointer == pointer; });
-  const bool sourced = known != s.constants.end() && !known->kind.empty();
+  const auto known = constant_at(s, "/platform/price/per_gpu");
+  const bool sourced = known && !known->kind.empty();
   r.cost.set("price_usd_per_h", s.platform.price.per_gpu->base() * 3600);
   r.cost.set("price_kind", sourced ? known->kind : "assumed");
-  r.cost.set("price_source", sourced ? known->source : known != s.constants.end() ? known->from : "the scenario");
+  r.cost.set("price_source", sourced ? known->source : known ? known->from : "the scenario");
 }
 
 /// What the facility allows, or that it cannot be kept.

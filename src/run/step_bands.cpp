@@ -13,9 +13,8 @@ double error_beyond_fit(const scenario& s) {
   if (!w) return 1;
   const std::string measured_rate =
       fmt::format("{}/kernels/{}/gemm/{}/tensor_rate", s.stack_at, s.platform.gpu.name, name(w->gemm_precision));
-  const auto at = std::find_if(s.constants.begin(), s.constants.end(),
-                               [&](const input_constant& c) { return c.pointer == measured_rate; });
-  return at == s.constants.end() || at->kind == "assumed" ? unmeasured_widening : 1;
+  const auto at = constant_at(s, measured_rate);
+  return !at || at->kind == "assumed" ? unmeasured_widening : 1;
 }
 
 step_band step_band_of(const scenario& s) {

@@ -470,7 +470,6 @@ scenario read_document(config::document text, const reading& of, diagnostics& pr
   for (problem& p : own.sorted()) problems.add(p);
   if (!own.empty()) return s;
   s.stack_at = of.places.stack + "/stack";
-  s.constants = constants_of(*in, s);
   s.inputs = inputs_of(*in, s);
   in->workload = write_workload(s);
   s.source = std::move(in);

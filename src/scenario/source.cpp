@@ -235,18 +235,39 @@ void list_constants(const config::document& doc, const std::string& prefix, std:
     out.push_back({prefix + p.pointer, p.text, p.kind, p.source, doc.origin_of(p.pointer).label});
 }
 
-std::vector<input_constant> constants_of(const scenario_source& from, const scenario& s) {
+std::vector<input_constant> constants_of(const scenario& s) {
   std::vector<input_constant> out;
-  list_constants(from.hardware.source, "/platform", out);
-  list_constants(from.software->file.source, s.stack_at, out);
+  if (!s.source) return out;
+  list_constants(s.source->hardware.source, "/platform", out);
+  list_constants(s.source->software->file.source, s.stack_at, out);
   if (const auto* p = std::get_if<post_training_case>(&s.workload))
     out.insert(out.end(), p->costs.begin(), p->costs.end());
   std::set<std::string> listed;  // parts may share the stack of the whole
   for (const input_constant& c : out) listed.insert(c.pointer);
   for (const scenario* part : parts_of(s))
-    for (const input_constant& c : part->constants)
-      if (listed.insert(c.pointer).second) out.push_back(c);
+    for (input_constant& c : constants_of(*part))
+      if (listed.insert(c.pointer).second) out.push_back(std::move(c));
   return out;
+}
+
+std::optional<input_constant> constant_at(const scenario& s, std::string_view pointer) {
+  if (!s.source) return std::nullopt;
+  const auto in = [&](const config::document& doc, std::string_view prefix) -> std::optional<input_constant> {
+    if (!pointer.starts_with(prefix)) return std::nullopt;
+    const auto at = std::find_if(doc.sources.begin(), doc.sources.end(), [&](const config::provenance& p) {
+      return p.pointer == pointer.substr(prefix.size());
+    });
+    if (at == doc.sources.end()) return std::nullopt;
+    return input_constant{std::string(pointer), at->text, at->kind, at->source, doc.origin_of(at->pointer).label};
+  };
+  if (auto of_platform = in(s.source->hardware.source, "/platform")) return of_platform;
+  if (auto of_stack = in(s.source->software->file.source, s.stack_at)) return of_stack;
+  if (const auto* p = std::get_if<post_training_case>(&s.workload))
+    for (const input_constant& c : p->costs)
+      if (c.pointer == pointer) return c;
+  for (const scenario* part : parts_of(s))
+    if (auto of_part = constant_at(*part, pointer)) return of_part;
+  return std::nullopt;
 }
 
 namespace {
@@ -291,8 +312,9 @@ std::optional<scenario> told(const scenario& s) {
   }
   if (other_model) write_over(now.net.source, {{std::string(unlisted), config::digest(content_of(s.model))}});
   scenario out = copy ? std::move(*copy) : s;
-  out.constants = constants_of(now, out);
   out.inputs = inputs_of(now, out);
+  now.workload = write_workload(s);
+  out.source = std::make_shared<const scenario_source>(std::move(now));
   return out;
 }
 

@@ -22,8 +22,6 @@ struct scenario_source {
 value inputs_of(const scenario_source& from, const scenario& s);
 /// The digest among these inputs: of the scenario's text, and of the digests of the files that it names.
 std::string digest_of_inputs(const scenario_source& from, const scenario& s);
-/// The constants of platform and stack, in the order of the files, then those of the scenario's parts.
-std::vector<input_constant> constants_of(const scenario_source& from, const scenario& s);
 /// Appends the constants that a document has, whose pointers continue `prefix`.
 void list_constants(const config::document& doc, const std::string& prefix, std::vector<input_constant>& out);
 

@@ -41,7 +41,7 @@ std::string record_line(const sweep_point& p, const std::filesystem::path& file,
     const value* digest = s.inputs.find("digest");
     if (digest && digest->string() && *digest->string() != p.id)
       return failed({"the inputs have changed since the sweep was planned; plan the sweep again"});
-    const result r = run_scenario(s).outcome;
+    const result r = run_scenario(s, {.traced = false, .simulate = false}).outcome;
     return to_json(record_of(p.id, name(r.status), r.reasons, r.metrics), 0);
   } catch (const input_error& e) {
     std::vector<std::string> all;

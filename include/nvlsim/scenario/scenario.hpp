@@ -80,13 +80,18 @@ struct scenario {
       workload;
   scenario_options simulation;
   std::shared_ptr<const facility_spec> facility;  ///< null if the scenario does not describe its site
-  std::vector<input_constant> constants;          ///< constants of platform and stack, and of those of its parts
   std::string stack_at = "/stack";                ///< pointer below which the constants of the stack are
   value inputs;                                   ///< for results: resolved inputs, origins of values, digest
   std::shared_ptr<const scenario_source> source;  ///< what was read; null if the scenario was not read from a file
 };
 
-/// Returns the scenario with `inputs` and `constants` that match its typed values. A value that differs from what
+/// The constants of the platform and the stack in the order of their files, then those of the scenario's parts. Empty
+/// if the scenario was not read from a file.
+std::vector<input_constant> constants_of(const scenario& s);
+/// The first of these with this pointer, if there is one.
+std::optional<input_constant> constant_at(const scenario& s, std::string_view pointer);
+
+/// Returns the scenario with `inputs` and `source` that match its typed values. A value that differs from what
 /// was read has the origin "program". Absent if no value differs, or if nothing was read.
 std::optional<scenario> told(const scenario& s);
 

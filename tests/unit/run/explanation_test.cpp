@@ -260,13 +260,14 @@ TEST_CASE("No constant counts but those an explanation lists") {
   for (const auto& file : shipped()) {
     const std::vector<override_option> fewer = shorter(file);
     const scenario s = load(file, fewer);
-    if (s.constants.empty() || s.simulation.network != fidelity::closed) continue;
+    const std::vector<input_constant> all = constants_of(s);
+    if (all.empty() || s.simulation.network != fidelity::closed) continue;
     const run_record before = run_scenario(s, {.explained = true, .simulate = false});
     if (before.outcome.status == run_status::infeasible) continue;
     std::set<std::string> used;
     for (const input_constant& c : used_constants(s, before)) used.insert(c.pointer);
     std::vector<override_option> others = fewer;
-    for (const input_constant& c : s.constants) {
+    for (const input_constant& c : all) {
       const std::size_t digits = c.text.find_first_not_of("0123456789.");
       const std::string number = c.text.substr(0, digits),
                         unit = digits == std::string::npos ? "" : c.text.substr(digits);
@@ -275,7 +276,7 @@ TEST_CASE("No constant counts but those an explanation lists") {
       others.push_back({c.pointer, std::to_string(std::stod(number) * 0.98) + unit});
     }
     INFO(s.name);
-    const bool has_stack = std::any_of(s.constants.begin(), s.constants.end(), [](const input_constant& c) {
+    const bool has_stack = std::any_of(all.begin(), all.end(), [](const input_constant& c) {
       return c.pointer.find("/stack/") != std::string::npos;
     });
     if (has_stack) REQUIRE(others.size() > 100);

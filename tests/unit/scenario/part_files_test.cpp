@@ -25,12 +25,6 @@ std::string problems_with(const std::string& file, const std::vector<override_op
   return out;
 }
 
-const input_constant* constant_at(const scenario& s, const std::string& pointer) {
-  const auto at = std::find_if(s.constants.begin(), s.constants.end(),
-                               [&](const input_constant& c) { return c.pointer == pointer; });
-  return at == s.constants.end() ? nullptr : &*at;
-}
-
 struct part_constant {
   const char *file, *part, *constant, *value;
 };
@@ -56,8 +50,8 @@ TEST_CASE("An override addresses the stack of one part, and its inputs say so") 
   CHECK(constant_at(after, pointer)->from == "--set");
   CHECK(*before.inputs.find("digest") != *after.inputs.find("digest"));
   std::size_t changed = 0;
-  for (const input_constant& x : before.constants) {
-    const input_constant* now = constant_at(after, x.pointer);
+  for (const input_constant& x : constants_of(before)) {
+    const std::optional<input_constant> now = constant_at(after, x.pointer);
     changed += !now || now->text != x.text ? 1 : 0;
   }
   CHECK(changed == 1);
@@ -94,8 +88,8 @@ TEST_CASE("Jobs without a stack of their own share the scenario's") {
     REQUIRE(constant_at(*j.alone, pointer));
     CHECK(constant_at(*j.alone, pointer)->text == "1.5");
   }
-  CHECK(std::count_if(s.constants.begin(), s.constants.end(),
-                      [&](const input_constant& c) { return c.pointer == pointer; }) == 1);
+  const std::vector<input_constant> all = constants_of(s);
+  CHECK(std::count_if(all.begin(), all.end(), [&](const input_constant& c) { return c.pointer == pointer; }) == 1);
 }
 
 }  // namespace
