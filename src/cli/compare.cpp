@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 #include "cli/commands.hpp"
 #include "cli/inputs.hpp"
+#include "cli/progress_line.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/analysis/compare.hpp"
 #include "nvlsim/output/compare_report.hpp"
@@ -43,7 +45,9 @@ exit_code execute(const compare_arguments& a) {
   if (a.rules.empty() && !a.may_vanish.empty())
     problems.add("--allow-missing", "", "has no effect without --fail-if");
   problems.throw_if_any();
+  std::optional<progress_line> line(std::in_place, "compare");
   const auto before = results_of(std::move(first)), after = results_of(std::move(second));
+  line.reset();
   const analysis::comparison c = analysis::compare(before, after, gates, a.may_vanish);
   tell_infeasible(before, "A");
   tell_infeasible(after, "B");

@@ -20,7 +20,11 @@ exit_code execute(const explain_arguments& a) {
   if (!a.only.empty() && !a.sensitivity)
     throw input_error({{"--only", "", "has no effect without --sensitivity", {}}});
   run_status status = run_status::ok;
-  explanation e = explain_scenario(s, a.metric.value_or(""), status);
+  explanation e;
+  {
+    progress_line line("explain", s.name);
+    e = explain_scenario(s, a.metric.value_or(""), status);
+  }
   if (a.sensitivity) {
     const auto change = [&](const std::vector<override_option>& sets) {
       auto all = overrides;

@@ -22,8 +22,8 @@ void write_line(std::string_view line) {
 
 }  // namespace
 
-progress_line::progress_line(std::string command, std::string unit)
-    : command_(std::move(command)), unit_(std::move(unit)), terminal_(on_terminal()),
+progress_line::progress_line(std::string command, std::string unit, bool even)
+    : command_(std::move(command)), unit_(std::move(unit)), even_(even), terminal_(on_terminal()),
       begin_(std::chrono::steady_clock::now()) {
   if (!is_quiet()) printer_ = std::thread([this] { print_until_done(); });
 }
@@ -47,6 +47,7 @@ void progress_line::operator()(std::int64_t done, std::int64_t all) {
 std::string progress_line::text() const {
   const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
   if (before_ < 0) return fmt::format("{}: {}{:.0f} s", command_, unit_.empty() ? "" : unit_ + ", ", elapsed);
+  if (!even_) return fmt::format("{}: {} of {} {}, {:.0f} s", command_, done_, all_, unit_, elapsed);
   const double rate = static_cast<double>(done_ - before_) / elapsed;
   if (all_ <= 0) return fmt::format("{}: {} {}, {:.0f} s", command_, done_, unit_, elapsed);
   std::string line = fmt::format("{}: {} of {} {}, {:.3g} per second", command_, done_, all_, unit_, rate);

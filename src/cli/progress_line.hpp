@@ -15,8 +15,9 @@ namespace nvlsim::cli {
 /// elapsed time.
 class progress_line {
  public:
-  /// `command` and `unit` label the line: "search", "layouts".
-  explicit progress_line(std::string command, std::string unit = {});
+  /// `command` and `unit` label the line: "search", "layouts". Without `even` units take so unequal times that
+  /// neither a rate nor the remaining time is shown.
+  explicit progress_line(std::string command, std::string unit = {}, bool even = true);
   ~progress_line();
   progress_line(const progress_line&) = delete;
   progress_line& operator=(const progress_line&) = delete;
@@ -28,7 +29,7 @@ class progress_line {
   void print_until_done();
 
   const std::string command_, unit_;
-  const bool terminal_;
+  const bool even_, terminal_;
   const std::chrono::steady_clock::time_point begin_;
   std::int64_t before_ = -1, done_ = 0, all_ = 0;  ///< counts: at the first report, and now
   bool visible_ = false, over_ = false;

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <optional>
 
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/inputs.hpp"
+#include "cli/progress_line.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/config/document.hpp"
 #include "nvlsim/config/read_file.hpp"
@@ -138,6 +140,7 @@ exit_code execute(const report_arguments& a) {
   if (was_read(a.output))
     problems.add("-o", "", fmt::format("{} is read as an input and would be overwritten", a.output));
   problems.throw_if_any();
+  std::optional<progress_line> line(std::in_place, "report");
   for (const input_contents& i : inputs) {
     if (i.to_run) add_scenario(contents, {i.path, sets, data}, *i.to_run, a.sensitivity);
     else
@@ -146,6 +149,7 @@ exit_code execute(const report_arguments& a) {
         contents.results.push_back(std::move(r));
       }
   }
+  line.reset();
   for (const result& r : contents.results)
     if (r.status == run_status::infeasible) worst = exit_code::infeasible;
   write_file(a.output, output::report_page(contents));

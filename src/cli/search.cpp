@@ -83,7 +83,9 @@ exit_code execute(const search_arguments& a) {
   catch_termination();
   search_result r;
   {
-    progress_line line("search", "layouts");
+    // Bounds leave most layouts of training out, and those that may be best come first.
+    const bool even = a.exhaustive || !std::holds_alternative<training_workload>(s.workload);
+    progress_line line("search", "layouts tried or left out", even);
     o.report = std::ref(line);
     r = search_layouts(s, o);
   }

@@ -2,6 +2,7 @@
 // among the best or on the front. [docs/search.md#bounds]
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "search/searcher.hpp"
 
@@ -14,9 +15,21 @@ constexpr double rounding = 1e-9;
 /// early. Fixed, so that results do not depend on the number of threads.
 constexpr std::size_t first_round = 4, largest_round = 512;
 constexpr std::size_t bounded_at_once = 64;  // groups
+/// Groups that are still visited when a search is stopped before it has bounded all: the best of those it knows.
+constexpr std::size_t visited_when_stopped = 12;
 
 constexpr const char* hopeless = "cannot be among the best or on the front, by lower bounds";
 constexpr const char* too_large = "does not fit in GPU memory";
+
+/// The parts of a list from 0 to `count` - 1, each once, those far apart one after another: the first few are a
+/// sample of all.
+std::vector<std::size_t> spread_out(std::size_t count) {
+  std::size_t step = std::max<std::size_t>(1, static_cast<std::size_t>(0.618 * static_cast<double>(count)));
+  while (std::gcd(step, count) > 1) ++step;
+  std::vector<std::size_t> out(count);
+  for (std::size_t i = 0, at = 0; i < count; ++i, at = (at + step) % count) out[i] = at;
+  return out;
+}
 
 }  // namespace
 
@@ -57,13 +70,15 @@ searcher::limits searcher::limits_of(const keeper& kept) const {
 bool searcher::bound_groups(worker& all) {
   const std::vector<std::size_t> order = space_->bounding_order();
   floor_.assign(order.size(), HUGE_VAL);
+  const std::vector<std::size_t> parts = spread_out((order.size() + bounded_at_once - 1) / bounded_at_once);
   std::atomic<std::size_t> next = 0;
   std::atomic<bool> stopped = false;
   worker refused = in_threads([&](worker& w) {
     const std::unique_ptr<floor_reader> floors = space_->floors();
-    for (std::size_t first; (first = next.fetch_add(bounded_at_once)) < order.size();) {
-      if (options_.stop && options_.stop()) stopped = true;
+    for (std::size_t part; (part = next.fetch_add(1)) < parts.size();) {
+      if (part > 0 && options_.stop && options_.stop()) stopped = true;
       if (stopped) return;
+      const std::size_t first = parts[part] * bounded_at_once;
       std::int64_t refusals = 0;
       for (std::size_t i = first; i < std::min(first + bounded_at_once, order.size()); ++i) {
         const std::size_t g = order[i];
@@ -116,12 +131,14 @@ searcher::worker searcher::search_bounded() {
   bytes_at_ = place("memory_peak_bytes");
   bounds_bytes_ = std::find(front_names_.begin(), front_names_.end(), "memory_peak_bytes") != front_names_.end();
   worker all{keeper(ranking_, options_.top), {}, 0};
-  if (!bound_groups(all)) return all;
+  const bool bounded = bound_groups(all);
   std::vector<std::size_t> order;
   for (const std::size_t g : space_->bounding_order())
     if (std::isfinite(floor_[g])) order.push_back(g);
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return floor_[a] < floor_[b]; });
+  if (!bounded) order.resize(std::min(order.size(), visited_when_stopped));
+  const auto stopped = [&] { return bounded && options_.stop && options_.stop(); };
   std::vector<char> tried(space_->groups());
   for (std::size_t begin = 0, round = first_round; begin < order.size();
        begin += round, round = std::min(2 * round, largest_round)) {
@@ -131,17 +148,17 @@ searcher::worker searcher::search_bounded() {
     worker found = in_threads([&](worker& w) {
       const std::unique_ptr<floor_reader> floors = space_->floors();
       for (std::size_t i; (i = next.fetch_add(1)) < end;) {
-        if (options_.stop && options_.stop()) return;
+        if (stopped()) return;
         try_bounded(w, *floors, known, order[i]);
         tried[order[i]] = 1;
         report(space_->layouts_in(order[i]));
       }
     });
     all.merge(found);
-    if (options_.stop && options_.stop()) break;
+    if (stopped()) break;
   }
   for (const std::size_t g : order)
-    if (!tried[g]) {
+    if (bounded && !tried[g]) {
       untried_s_ = floor_[g];
       break;
     }

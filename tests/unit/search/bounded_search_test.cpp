@@ -149,6 +149,24 @@ TEST_CASE("A stopped search says what no layout can beat") {
   CHECK(best_of(stopped) < 1.1 * best);  // those that may be best are tried first
 }
 
+TEST_CASE("A search that is stopped while it bounds has an answer of what it has bounded, and no bound") {
+  bounded_job j = dense_job;
+  j.gpus = 256, j.sets[1].text = "512", j.only = {{"recompute", {"none", "full"}}};
+  search_options o = j.options(false);
+  const double best = best_of(j.search(o));
+  for (const int looks : {1, 4}) {
+    INFO(looks);
+    std::atomic<int> asked = 0;
+    o.stop = [&] { return ++asked > looks; };
+    const search_result stopped = j.search(o);
+    REQUIRE_FALSE(stopped.best.empty());
+    CHECK(best_of(stopped) >= best);
+    CHECK(best_of(stopped) < 2 * best);
+    CHECK_FALSE(stopped.bound);
+    CHECK(stopped.found + pruned_layouts_of(stopped) == stopped.candidates);
+  }
+}
+
 TEST_CASE("Objectives that bounds say nothing about are searched in full") {
   bounded_job j = dense_job;
   j.objective = "energy_per_step_J";
