@@ -127,7 +127,7 @@ struct sweep_arguments {
   sweep_action action = sweep_action::plan;
   std::string target, output, format = "table";  ///< target: the sweep file for plan, else the sweep folder
   std::optional<std::int64_t> index, of;
-  int jobs = 1;
+  int jobs = 0;  ///< 0: one per core where points are run, 1 where they are submitted
   double timeout_s = 0;
   bool retry_errors = false, merge = false, dry_run = false;
   std::int64_t shards = 1, at_once = 0;

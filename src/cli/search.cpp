@@ -1,7 +1,6 @@
 // nvlsim search
 #include <algorithm>
 #include <functional>
-#include <thread>
 
 #include "cli/commands.hpp"
 #include "cli/inputs.hpp"
@@ -10,6 +9,7 @@
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/output/studies.hpp"
 #include "nvlsim/search/search.hpp"
+#include "nvlsim/units/in_parallel.hpp"
 
 namespace nvlsim::cli {
 namespace {
@@ -77,7 +77,7 @@ exit_code execute(const search_arguments& a) {
   o.pareto = a.pareto;
   for (const std::string& text : a.only) o.restrictions.push_back(restriction_of(text));
   o.top = a.top;
-  o.jobs = a.jobs > 0 ? a.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  o.jobs = a.jobs > 0 ? a.jobs : static_cast<int>(processors());
   o.exhaustive = a.exhaustive;
   o.stop = interrupted;
   catch_termination();

@@ -12,7 +12,7 @@ CLI::Option* repeatable(CLI::App* c, const char* name, std::vector<std::string>&
 }
 
 void add_jobs(CLI::App* c, int& jobs, const char* help) {
-  c->add_option("--jobs", jobs, help)->check(whole_from(1, 1024))->capture_default_str();
+  c->add_option("--jobs", jobs, help)->check(whole_from(1, 1024));
 }
 
 /// Options common to Slurm and Kubernetes.
@@ -23,7 +23,7 @@ void add_shards(CLI::App* c, sweep_arguments& a) {
       ->check(whole_from(1, 1'000'000));
   c->add_option("--at-once", a.at_once, "Maximum number of concurrent tasks (default: all)")
       ->check(whole_from(1, 1'000'000));
-  add_jobs(c, a.jobs, "Concurrent points per task, and CPUs requested per task");
+  add_jobs(c, a.jobs, "Concurrent points per task, and CPUs requested per task (default: 1)");
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ void add_search(CLI::App& app, search_arguments& a, std::function<void()> chosen
   c->add_option("--top", a.top, "Number of layouts to list")
       ->check(whole_from(1, 1'000'000))
       ->capture_default_str();
-  c->add_option("--jobs", a.jobs, "Threads (default: one per core)")->check(whole_from(1, 1024));
+  add_jobs(c, a.jobs, "Threads (default: one per core)");
   c->add_flag("--exhaustive", a.exhaustive, "Evaluate every layout, also those that bounds show to be worse");
   repeatable(c, "--set", a.sets, "Override an input by JSON pointer, as for nvlsim run (repeatable)",
              "POINTER=VALUE");
@@ -77,7 +77,7 @@ void add_sweep(CLI::App& app, sweep_arguments& a, const std::function<void()>& c
 
   CLI::App* run = c->add_subcommand("run", "Run the unfinished points of a folder or of one shard");
   run->add_option("FOLDER", a.target, "Sweep folder")->required();
-  add_jobs(run, a.jobs, "Concurrent points");
+  add_jobs(run, a.jobs, "Concurrent points (default: one per core)");
   run->add_option("--index", a.index, "Index of this shard (default: SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX)")
       ->type_name("I");
   run->add_option("--of", a.of, "Number of shards (default: SLURM_ARRAY_TASK_COUNT)")
@@ -88,7 +88,7 @@ void add_sweep(CLI::App& app, sweep_arguments& a, const std::function<void()>& c
   run->add_flag("--retry-errors", a.retry_errors, "Rerun points that ended in an error");
   run->add_flag("--merge", a.merge, "Merge the available results at the end");
   add_format(run, a.format, {"table", "json"});
-  run->footer("examples:\n  nvlsim sweep run nic --jobs 8\n  nvlsim sweep run nic --index 3 --of 16");
+  run->footer("examples:\n  nvlsim sweep run nic\n  nvlsim sweep run nic --index 3 --of 16");
   run->callback(choose(sweep_action::run));
 
   CLI::App* merge =

@@ -16,6 +16,7 @@
 #include "nvlsim/output/text.hpp"
 #include "nvlsim/sweep/sweep_store.hpp"
 #include "nvlsim/sweep/sweep_table.hpp"
+#include "nvlsim/units/in_parallel.hpp"
 
 namespace nvlsim::cli {
 namespace {
@@ -134,7 +135,7 @@ exit_code merge(const sweep_arguments& a) {
 exit_code run(const sweep_arguments& a) {
   sweep_run_options o;
   std::tie(o.shard, o.shards) = shard_of(a);
-  o.jobs = a.jobs;
+  o.jobs = a.jobs > 0 ? a.jobs : static_cast<int>(processors());
   o.timeout_s = a.timeout_s;
   o.retry_errors = a.retry_errors;
   o.stop = interrupted;
@@ -159,7 +160,7 @@ exit_code submit(const sweep_arguments& a) {
   submit_options o;
   o.program = std::filesystem::read_symlink("/proc/self/exe");
   o.shards = a.shards;
-  o.jobs = a.jobs;
+  o.jobs = std::max(1, a.jobs);
   o.at_once = a.at_once;
   o.extra = a.extra;
   o.image = a.image;

@@ -223,10 +223,7 @@ void for_each_of(std::size_t count, bool engine, const std::function<void(std::s
   for (std::size_t i = 0; i < count; ++i) each(i);
 }
 bool needs_engine(const scenario& s) {
-  const bool plain = std::holds_alternative<training_workload>(s.workload) ||
-                     std::holds_alternative<inference_workload>(s.workload) ||
-                     std::holds_alternative<collective_workload>(s.workload);
-  return !plain || s.simulation.network != fidelity::closed;
+  return std::holds_alternative<shared_workload>(s.workload) || s.simulation.network != fidelity::closed;
 }
 
 void add_turning_points(explanation& e, const prober& p, bool engine) {

@@ -8,6 +8,8 @@
 
 namespace nvlsim {
 
+std::size_t processors() { return std::max(1U, std::thread::hardware_concurrency()); }
+
 void in_parallel(std::size_t count, const std::function<void(std::size_t)>& each) {
   std::vector<std::exception_ptr> failed(count);
   std::atomic<std::size_t> next = 0;
@@ -21,8 +23,7 @@ void in_parallel(std::size_t count, const std::function<void(std::size_t)>& each
     }
   };
   std::vector<std::thread> threads;
-  const std::size_t processors = std::max(1U, std::thread::hardware_concurrency());
-  for (std::size_t i = 0; i < std::min(processors, count); ++i) threads.emplace_back(run_each);
+  for (std::size_t i = 0; i < std::min(processors(), count); ++i) threads.emplace_back(run_each);
   for (std::thread& t : threads) t.join();
   for (const std::exception_ptr& e : failed)
     if (e) std::rethrow_exception(e);
