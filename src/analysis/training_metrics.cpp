@@ -113,7 +113,7 @@ double model_flops_per_step(const model& m, const training_workload& w, bool cau
     // FLOPs per token are linear in the sequence length. The constant part is the linear layers; LoRA runs two of
     // their three passes.
     const double frozen =
-        w.task == training_task::lora ? (2 * all - training_flops_per_token(m, 2 * s.length, causal)) / 3 : 0;
+        w.frozen_layers() ? (2 * all - training_flops_per_token(m, 2 * s.length, causal)) / 3 : 0;
     each += (s.share * length / mean) * (all - frozen);
   }
   return each * tokens;

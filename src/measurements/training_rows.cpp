@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "nvlsim/analysis/training_metrics.hpp"
+#include "nvlsim/training/idle_settings.hpp"
 
 namespace nvlsim {
 namespace {
@@ -459,6 +460,7 @@ void read_into(const csv_row& row, input_cache& inputs, training_row& out) {
   reader.read_layout(*gpus);
   reader.read_rest();
   if (w.task == training_task::lora) w.lora = adapters_of(row);
+  w.deterministic = row["notes"].find("--deterministic") != std::string::npos;
   w.place.gpus_per_domain = default_segment(out.hardware, *gpus);
   out.hardware.racks = static_cast<int>((*gpus + w.place.gpus_per_domain - 1) / w.place.gpus_per_domain);
   const auto problems = training_problems(out.hardware, *out.net, w);
@@ -524,7 +526,10 @@ std::vector<validation_record> validate_training(const csv_table& t, const data_
                      high = std::pow(b.high, times);
         r.record.simulated = simulated;
         r.record.cell = cell_of(r);
-        if (!known_framework(row)) {
+        const std::vector<std::string> unpriced = unpriced_work(*r.net, r.workload);
+        if (!unpriced.empty()) {
+          r.record.notes += (r.record.notes.empty() ? "" : "; ") + unpriced.front();
+        } else if (!known_framework(row)) {
           r.record.notes +=
               (r.record.notes.empty() ? "" : "; ") + fmt::format("no band: {} has no stack", row["framework"]);
         } else if (r.record.metric == "step_time_s") r.record.band = {simulated * low, simulated * high};

@@ -35,7 +35,7 @@ void size_state(save_policy& s, const training_operation& t, const cluster_job& 
   const double all = static_cast<double>(parameters(j.alone->model)),
                trained = trained_parameters(j.alone->model, w), weights = t.weights_per_parameter;
   s.state = bytes::from_base(trained * t.bytes_per_parameter);
-  if (w.task == training_task::lora) s.frozen = bytes::from_base(all * weights);
+  if (w.frozen_layers()) s.frozen = bytes::from_base(all * weights);
   const double copies = parameters_on_all_gpus(j.alone->model, w) - all;
   s.held = s.state + s.frozen + bytes::from_base(copies * weights);
 }

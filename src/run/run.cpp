@@ -127,6 +127,7 @@ void run_training(run_record& out, const scenario& asked, const training_workloa
   if (!r.reasons.empty()) return;
   const scenario& s = limits.capped ? *limits.capped : asked;
   r.reasons = training_problems(s.platform, s.model, w);
+  if (r.reasons.empty()) r.reasons = format_problems(s.platform, s.stack, w);
   if (r.reasons.empty() && s.simulation.network == fidelity::flow) r.reasons = flow_problems(passes_of(w));
   if (r.reasons.empty()) {
     const memory_report memory = training_memory(s.platform, s.stack, s.model, w);
@@ -138,6 +139,7 @@ void run_training(run_record& out, const scenario& asked, const training_workloa
       out.planned = plan_training(s.platform, s.stack, s.model, w, s.simulation.fold);
       out.times = times_of(out.planned, s.platform, s, o);
       for (std::string& n : idle_settings(s.model, w)) r.notes.push_back(std::move(n));
+      for (std::string& n : unpriced_work(s.model, w)) r.notes.push_back(std::move(n));
       add_cost_of_overlap(r, s, w);
       const std::optional<step_power> power = power_at_site(out, asked, limits, o);
       const std::optional<site_of_step> site =

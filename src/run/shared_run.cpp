@@ -74,6 +74,7 @@ std::vector<std::string> plan_job(planned_job& j, bool fold) {
   const scenario& s = *j.job->alone;
   if (const auto* t = std::get_if<training_workload>(&s.workload)) {
     std::vector<std::string> reasons = training_problems(j.hardware, s.model, *t);
+    if (reasons.empty()) reasons = format_problems(j.hardware, s.stack, *t);
     if (!reasons.empty()) return reasons;
     const memory_report memory = training_memory(j.hardware, s.stack, s.model, *t);
     if (!memory.fits()) return {too_large(memory)};

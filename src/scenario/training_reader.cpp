@@ -267,6 +267,8 @@ training_workload read_training_workload(config::reader& r) {
   w.task = static_cast<training_task>(r.one_of_or("task", tasks, 0));
   w.lora = read_lora(r, w.task);
   w.freeze_towers = r.boolean_or("freeze_vision_model", false);
+  w.freeze_language = r.boolean_or("freeze_language_model", false);
+  w.deterministic = r.boolean_or({"deterministic", {"deterministic_mode"}}, false);
   w.packed = read_packed(r, w.seq_length);
   w.token_budget = r.find_number("token_budget", config::positive);
   r.done();
@@ -298,6 +300,8 @@ void write_memory_settings(value& out, const training_workload& w) {
     out.set("lora_target_modules", written_flags(lora_targets, flags_of(w.lora)));
   }
   out.set("freeze_vision_model", w.freeze_towers);
+  if (w.freeze_language) out.set("freeze_language_model", true);
+  if (w.deterministic) out.set("deterministic", true);
 }
 
 void write_split(value& out, const pipeline_split& s) {

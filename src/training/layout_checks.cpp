@@ -101,6 +101,9 @@ std::vector<std::string> training_problems(const platform& p, const model& m, co
     out.push_back(fmt::format("pp {} x vp {} = {} model chunks exceed the {} layers", par.pp, par.vp,
                               par.pp * par.vp, layers));
   if (par.vp > 1 && par.pp == 1) out.push_back("vp needs pp > 1");
+  if (w.freeze_language && w.task != training_task::lora && (w.freeze_towers || tower_parameters(m) == 0))
+    out.push_back(fmt::format("freeze_language_model leaves nothing to train: the towers of {} are {}", m.name,
+                              tower_parameters(m) == 0 ? "none" : "frozen, too"));
   const auto order = schedule_problems(w);
   out.insert(out.end(), order.begin(), order.end());
   if (const double passes = passes_of(w); passes > max_passes)

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "nvlsim/training/idle_settings.hpp"
 #include "nvlsim/training/training.hpp"
 #include "nvlsim/units/units_text.hpp"
 #include "training/operator_list.hpp"
@@ -197,7 +198,7 @@ double weight_bytes_of(const training_context& c) {
   const training_workload& w = c.workload;
   const double element = bytes_per_element(w.gemm_precision);
   if (element >= 2) return tensor_bytes(w);
-  if (w.task == training_task::lora) return std::max(1.0, element);
+  if (w.frozen_layers()) return std::max(1.0, element);
   // Megatron-Bridge's recipes of per-tensor FP8 and MXFP8 set fp8_param_gather, the others do not.
   const bool per_tensor = w.gemm_precision == precision::fp8;
   const bool only = w.fp8_params.value_or(per_tensor || w.gemm_precision == precision::mxfp8);
@@ -238,7 +239,8 @@ void add_model_states(memory_adder& add, const training_context& c, const stage_
   const bool fsdp = w.sharding == data_parallel_sharding::fsdp,
              replicated = w.sharding == data_parallel_sharding::replicated;
   const double dense_group = gradient_group(w).ranks, expert_group = expert_gradient_group(w).ranks;
-  const bool frozen = w.task == training_task::lora, stated = frozen && w.lora.rank > 0;
+  const bool adapters = w.task == training_task::lora, stated = adapters && w.lora.rank > 0,
+             frozen = w.frozen_layers();
   /// Parameters on one GPU, sharded or not.
   const auto held = [&](bool sharded) {
     return sharded ? here.parameters.dense / dense_group + here.parameters.expert / expert_group
@@ -262,11 +264,11 @@ void add_model_states(memory_adder& add, const training_context& c, const stage_
   if (here.towers > 0)
     add("towers", wide * here.towers,
         [&] { return fmt::format("{:g} B x {:.3f} G parameters of encoders", wide, here.towers / 1e9); });
-  const double towers = frozen || w.freeze_towers ? 0 : here.towers;
+  const double towers = adapters || w.freeze_towers ? 0 : here.towers;
   const auto trained = [&](bool is_sharded) {
     const double group = is_sharded ? dense_group : 1;
     if (stated) return here.adapters / group;
-    return held(is_sharded) * (frozen ? lora_share : 1.0) + towers / group;
+    return held(is_sharded) * (adapters ? lora_share : frozen ? 0.0 : 1.0) + towers / group;
   };
   const double gradient = gradient_bytes(c.framework, w), reduced = trained(shared_gradients);
   add("gradients", gradient * reduced, [&] {
@@ -348,7 +350,7 @@ void add_temporaries(memory_adder& add, const training_context& c, const stage_c
     });
   // Activations peak as the backward pass begins, with the LM head and then the last layer. Most temporary memory
   // holds weight gradients, which frozen layers do not compute.
-  const bool frozen_layers = w.task == training_task::lora;
+  const bool frozen_layers = w.frozen_layers();
   const double of_layer = frozen_layers ? 0 : c.framework.workspace_bytes_per_layer_param.read();
   const double of_head = frozen_layers || !here.head || waiting > 0 || certain
                              ? 0
@@ -404,7 +406,7 @@ memory_report stage_memory(const training_context& c, layer_contents& layers, st
 
 double trained_parameters(const model& m, const training_workload& w) {
   const auto all = static_cast<double>(parameters(m));
-  if (w.task != training_task::lora) return all;
+  if (w.task != training_task::lora) return w.freeze_language ? static_cast<double>(tower_parameters(m)) : all;
   if (w.lora.rank == 0) return lora_share * all;
   training_workload alone = w;  // a rank that holds everything
   alone.par = {};
@@ -436,6 +438,7 @@ step_residuals kind_of_step(const platform& p, const model& m, const training_wo
 }
 
 step_band step_band_90(const platform& p, const stack& s, const model& m, const training_workload& w) {
+  if (!unpriced_work(m, w).empty()) return {};
   const step_residuals k = kind_of_step(p, m, w);
   for (const step_residuals& r : s.training->residuals)
     if (r.rack == k.rack && r.weight_bits == k.weight_bits && r.experts == k.experts)

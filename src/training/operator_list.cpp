@@ -15,9 +15,10 @@ double tensor_bytes(const training_workload& w) { return std::max(2.0, bytes_per
 stored_formats stored_formats_of(const training_workload& w, const training_profile& framework) {
   stored_formats k;
   k.operand = std::min(2.0, bytes_per_element(w.gemm_precision));
-  const bool frozen = w.task == training_task::lora, stated = w.lora.rank > 0;
+  const bool frozen = w.frozen_layers(), adapters = w.task == training_task::lora,
+             stated = adapters && w.lora.rank > 0;
   const auto input = [&](bool adapted) { return frozen ? (stated && adapted ? 2.0 : 0.0) : k.operand; };
-  k.attention_input = frozen && !stated ? k.operand : input(w.lora.qkv);
+  k.attention_input = adapters && !stated ? k.operand : input(w.lora.qkv);
   k.mlp_input = input(w.lora.fc1);
   k.mlp_product = input(w.lora.fc2);
   k.inner = keeps_fp8_inputs(w) ? 1 : 2;

@@ -1,13 +1,17 @@
 #include "training/pass_costs.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "nvlsim/collectives/collectives.hpp"
 #include "nvlsim/compute/elementwise.hpp"
 #include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/model/matrices.hpp"
 #include "nvlsim/network/fabric_path.hpp"
 #include "nvlsim/plan/part_facts.hpp"
 #include "training/pass_cache.hpp"
@@ -65,11 +69,15 @@ class builder {
 };
 
 /// Tensor cores run FP16 at the rate of BF16, and published FP16 steps were fitted that way.
+precision rate_format(precision p) { return p == precision::fp16 ? precision::bf16 : p; }
+
+std::string no_rate_of(const kernel_profile& kernels, precision p) {
+  return fmt::format("the stack has no {} GEMM rate for {} and cannot run this step", name(p), kernels.gpu);
+}
+
 const gemm_params& gemm_of(const training_context& c, precision p) {
-  const auto it = c.kernels.gemm.find(p == precision::fp16 ? precision::bf16 : p);
-  if (it == c.kernels.gemm.end())
-    throw input_error(
-        {{"", "", "the stack has no " + std::string(name(p)) + " GEMM parameters for " + c.kernels.gpu, ""}});
+  const auto it = c.kernels.gemm.find(rate_format(p));
+  if (it == c.kernels.gemm.end()) throw input_error({{"", "/workload/precision", no_rate_of(c.kernels, p), ""}});
   return it->second;
 }
 
@@ -125,7 +133,7 @@ void price_linear_backward(builder& b, const training_context& c, const layer_op
     if (o.cast_gradient) b.quantise(o, o.m * o.n, c.framework.quantise_bytes_backward);
     b.gemm(o, g, {.m = o.m, .n = o.k, .k = o.n, .groups = o.groups});
   }
-  if (!has_weights(what) || (c.workload.task == training_task::lora && !o.adapter)) return;  // frozen: no gradient
+  if (!has_weights(what) || (c.workload.frozen_layers() && !o.adapter)) return;  // frozen: no gradient
   // The weight gradient is added to an FP32 accumulator: one read and one write.
   b.gemm(o, g, {.m = o.n, .n = o.k, .k = o.m, .groups = o.groups, .output_element_bytes = 8});
 }
@@ -368,7 +376,7 @@ double schedule_nodes(const layer_spec& l) { return l.routed() ? 4 : 2; }
 host_pace launches(const training_context& c, const layer_spec& l, const std::vector<layer_operator>& operators,
                    bool is_forward) {
   const training_workload& w = c.workload;
-  const bool trains_weights = w.task != training_task::lora;
+  const bool trains_weights = !w.frozen_layers();
   double before = 0, after = 0, graphed = 0;
   for (const layer_operator& o : operators) {
     double n = o.launches * (is_forward || !o.recomputed ? 1 : 2);
@@ -424,7 +432,7 @@ void offload(builder& b, const training_context& c, const layer_spec& l, seconds
 void fsdp_gather(builder& b, const training_context& c, local_parameters local, seconds compute, pass_kind what) {
   if (c.workload.sharding != data_parallel_sharding::fsdp) return;
   priced_transfer traffic = has_inputs(what) ? parameter_gather(c, local) : priced_transfer{};
-  if (what != pass_kind::forward && has_weights(what) && c.workload.task != training_task::lora)
+  if (what != pass_kind::forward && has_weights(what) && !c.workload.frozen_layers())
     traffic = traffic + gradient_reduction(c, local);
   const seconds hidden = std::min(traffic.time, compute);
   b.waiting(part_kind::dp, "fsdp", traffic.time - hidden + hidden * c.framework.dp_interference,
@@ -443,6 +451,17 @@ void append(costed_parts& to, costed_parts from) {
 }
 
 }  // namespace
+
+std::vector<std::string> format_problems(const platform& p, const stack& s, const training_workload& w) {
+  std::vector<std::string> out;
+  const kernel_profile kernels = kernels_for(s, p.gpu);
+  std::set<precision> formats = {w.gemm_precision};
+  for (const auto& kept : {w.kept.attention, w.kept.scan_output, w.kept.latent})
+    if (kept && w.gemm_precision != precision::bf16) formats.insert(*kept);
+  for (const precision x : formats)
+    if (kernels.gemm.find(rate_format(x)) == kernels.gemm.end()) out.push_back(no_rate_of(kernels, x));
+  return out;
+}
 
 seconds costed_parts::duration() const {
   seconds t;
@@ -544,7 +563,7 @@ costed_parts layer_pass(const training_context& c, const layer_spec& l, pass_kin
 costed_parts embedding_pass(const training_context& c, pass_kind what) {
   builder b(c, c.slowdown);
   const double elements = c.tokens.whole * static_cast<double>(c.net.hidden) * tensor_bytes(c.workload) / 2;
-  const bool gradient = what != pass_kind::forward && has_weights(what) && c.workload.task != training_task::lora;
+  const bool gradient = what != pass_kind::forward && has_weights(what) && !c.workload.frozen_layers();
   if (what == pass_kind::forward) b.bytes_moved("embedding", elements * compute::elementwise_bytes("embedding"));
   else if (gradient) b.bytes_moved("embedding", elements * compute::elementwise_bytes("embedding_backward"));
   costed_parts out = b.take();
@@ -576,7 +595,7 @@ costed_parts head_pass(const training_context& c, pass_kind what) {
 
 std::int64_t deferred_head_gradients(const training_context& c) {
   const training_workload& w = c.workload;
-  if (w.par.pp == 1 || splits_backward(w.schedule) || w.task == training_task::lora ||
+  if (w.par.pp == 1 || splits_backward(w.schedule) || w.frozen_layers() ||
       w.sharding == data_parallel_sharding::fsdp)
     return 0;
   if (has_routed_experts(c.net)) return 0;
@@ -590,6 +609,33 @@ costed_parts optimizer_step(const training_context& c, double local, double upda
   const kernel_cost k = stream_cost(c.machine.gpu, c.kernels.stream,
                                     bytes::from_base(updated * c.framework.optimizer_bytes + requantised));
   b.kernel(part_kind::optimizer, "optimizer", k, precision::bf16);
+  return b.take();
+}
+
+// X is m x n, m no larger: A = X X^T, B = b A + c A^2, X = a X + B X. [docs/models-and-assumptions.md#muon]
+costed_parts orthogonalisation(const training_context& c, const layer_spec& l) {
+  constexpr double iterations = 5;
+  builder b(c, c.slowdown);
+  const training_workload& w = c.workload;
+  const bool whole = w.sharding == data_parallel_sharding::replicated;
+  const double ranks = whole ? 1 : gradient_group(w).ranks,
+               expert_ranks = whole ? 1 : expert_gradient_group(w).ranks;
+  for (const weight_matrix& of : layer_matrices(l, c.net.hidden)) {
+    const bool expert = of.part == matrix_part::experts;
+    rank_matrix r = on_rank(of, static_cast<double>(w.par.tp));
+    if (expert) {
+      r.groups /= static_cast<double>(w.par.ep);
+      (of.by == divided::inputs ? r.in : r.out) /= static_cast<double>(w.par.etp);
+    }
+    const double m = std::min(r.in, r.out), n = std::max(r.in, r.out);
+    for (const gemm_shape& s :
+         {gemm_shape{m, m, n, r.groups}, gemm_shape{m, m, m, r.groups}, gemm_shape{m, n, m, r.groups}}) {
+      kernel_cost k = gemm_cost(c.machine.gpu, gemm_of(c, precision::bf16), precision::bf16, s);
+      const double times = iterations / (expert ? expert_ranks : ranks);
+      k.time *= times, k.work = k.work * times, k.moved = k.moved * times, k.launch *= times;
+      b.kernel(part_kind::optimizer, "orthogonalise", k, precision::bf16);
+    }
+  }
   return b.take();
 }
 

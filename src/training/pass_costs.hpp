@@ -68,6 +68,9 @@ std::int64_t deferred_head_gradients(const training_context& c);
 /// Optimizer step of a GPU that holds `local` parameters and updates `updated` of them.
 costed_parts optimizer_step(const training_context& c, double local, double updated);
 
+/// What Muon's step takes to orthogonalise the update of the matrices of a layer, on one GPU.
+costed_parts orthogonalisation(const training_context& c, const layer_spec& l);
+
 /// Ranks that reduce gradients of dense parameters, and of experts: the data- and context-parallel ranks of one
 /// sharding group, and under DualPipe also those of the opposite stage, which holds the same chunk.
 communicator gradient_group(const training_workload& w);

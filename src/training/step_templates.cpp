@@ -60,6 +60,8 @@ void step_templates::price_layers(const layer_kinds& kinds) {
     std::optional<training_context> other;
     if (used && workload > 0) other.emplace(c_, kinds.workloads[workload]);
     const training_context& by = other ? *other : c_;
+    if (c_.workload.optimizer.kind == optimizer_kind::muon)
+      orthogonal_.push_back(used ? orthogonalisation(by, kinds.spec(i)) : costed_parts());
     for (int k = 0; k < pass_kinds; ++k) {
       const auto what = static_cast<pass_kind>(k);
       const bool half = what == pass_kind::backward_input || what == pass_kind::backward_weight;
@@ -224,7 +226,7 @@ std::int32_t step_templates::send_template(std::int64_t from, std::int64_t to) {
 std::int32_t step_templates::optimizer_template(std::int64_t stage) {
   if (structure_only_) return noted({.of = step_recipe::kind::optimizer, .at = stage});
   std::vector<std::int64_t> held;
-  for (std::int64_t v = 0; v < shape_.local && c_.workload.task != training_task::lora; ++v) {
+  for (std::int64_t v = 0; v < shape_.local && !c_.workload.frozen_layers(); ++v) {
     const bucket& b = whole_[static_cast<std::size_t>(shape_.chunk_of(stage, v))];
     held.resize(b.layers.size() + 2);
     for (std::size_t k = 0; k < b.layers.size(); ++k) held[k] += b.layers[k];
@@ -243,11 +245,15 @@ std::int32_t step_templates::make_optimizer(std::int64_t stage) {
     local.dense += p.dense;
     local.expert += p.expert;
   }
-  const bool sharded = w.sharding != data_parallel_sharding::replicated, frozen = w.task == training_task::lora;
+  const bool sharded = w.sharding != data_parallel_sharding::replicated, frozen = w.frozen_layers();
   const double updated =
       !sharded ? local.total()
                : local.dense / gradient_group(w).ranks + local.expert / expert_gradient_group(w).ranks;
-  const costed_parts cost = optimizer_step(c_, frozen ? 0.0 : local.total(), frozen ? 0.0 : updated);
+  costed_parts cost = optimizer_step(c_, frozen ? 0.0 : local.total(), frozen ? 0.0 : updated);
+  for (std::int64_t v = 0; v < shape_.local && !frozen; ++v) {
+    const std::vector<std::int64_t>& layers = whole_[static_cast<std::size_t>(shape_.chunk_of(stage, v))].layers;
+    for (std::size_t k = 0; k < layers.size() && !orthogonal_.empty(); ++k) cost.append(orthogonal_[k], layers[k]);
+  }
   operation_template t{"optimizer", cost.parts, {}, {}};
   if (cost.duration() > seconds{}) t.power = cost.energy / cost.duration();
   return plan_.add_template(std::move(t));

@@ -75,6 +75,7 @@ class step_templates {
   using shared_pass = std::shared_ptr<const costed_parts>;
   std::vector<shared_pass> layer_[pass_kinds][2];  ///< by kind of pass, paired, kind of layer
   shared_pass embedding_[pass_kinds], head_[pass_kinds];
+  std::vector<costed_parts> orthogonal_;  ///< Muon's part of a step, by kind of layer; empty: another optimizer
   std::int32_t host_, ready_, send_nvlink_, send_fabric_;
   std::int32_t head_gradients_ = -1;
   std::vector<std::int32_t> whole_templates_[pass_kinds][2];  ///< by kind of pass, paired, chunk; -1 until needed

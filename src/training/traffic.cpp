@@ -48,8 +48,19 @@ communicator expert_gradient_group(const training_workload& w) {
   return both_ends(w, expert_data_group(w.par, w.place, w.sharding_groups));
 }
 
+namespace {
+
+/// Trained parameters, as a share of those of the language model.
+double trained_share(const training_context& c) {
+  if (c.workload.task == training_task::lora) return lora_share;
+  if (!c.workload.freeze_language) return 1;
+  return static_cast<double>(tower_parameters(c.net)) / static_cast<double>(parameters(c.net));
+}
+
+}  // namespace
+
 priced_transfer gradient_reduction(const training_context& c, local_parameters p) {
-  const double share = c.workload.task == training_task::lora ? lora_share : 1.0;
+  const double share = trained_share(c);
   const collective kind = c.workload.sharding == data_parallel_sharding::replicated ? collective::all_reduce
                                                                                     : collective::reduce_scatter;
   return data_collective(c, kind, p,
@@ -57,9 +68,7 @@ priced_transfer gradient_reduction(const training_context& c, local_parameters p
 }
 
 priced_transfer parameter_gather(const training_context& c, local_parameters p) {
-  const double share =
-      c.workload.task == training_task::lora && c.workload.sharding != data_parallel_sharding::fsdp ? lora_share
-                                                                                                    : 1.0;
+  const double share = c.workload.sharding == data_parallel_sharding::fsdp ? 1.0 : trained_share(c);
   // Per-tensor FP8 gathers 8-bit parameters. Block formats gather 16-bit parameters and cast them by row and by
   // column.
   const double element = c.workload.gemm_precision == precision::fp8 ? 1.0 : tensor_bytes(c.workload);

@@ -157,10 +157,14 @@ struct training_workload {
   std::optional<bool> fp8_params;  ///< weights of 8-bit recipes have no BF16 copy. Empty: as the recipes have it
   optimizer_spec optimizer;
   lora_spec lora;
-  bool freeze_towers = false;  ///< encoders of images and sound are not trained
+  bool freeze_towers = false;    ///< encoders of images and sound are not trained
+  bool freeze_language = false;  ///< nor are the layers of the language model
+  bool deterministic = false;    ///< kernels and collectives give the same bits every time
   training_task task = training_task::pretrain;
   std::optional<double> token_budget;  ///< tokens of the whole training run
 
+  /// Whether the weights of layers are not trained; adapters beside them may be.
+  bool frozen_layers() const { return task == training_task::lora || freeze_language; }
   bool static_experts() const { return token_drop || pad_to_capacity; }
   std::int64_t micro_batches() const { return global_batch_size / (micro_batch_size * par.dp); }
 };
@@ -248,6 +252,10 @@ std::vector<std::string> schedule_problems(const training_workload& w);
 /// Everything wrong with a layout, in sentences; empty when it can run (memory aside).
 std::vector<std::string> training_problems(const platform& p, const model& m, const training_workload& w);
 
+/// Formats of the workload's linear layers that the stack has no rates for on this GPU, in sentences; empty when
+/// it has them all.
+std::vector<std::string> format_problems(const platform& p, const stack& s, const training_workload& w);
+
 /// Passes of micro-batches through model chunks in one step.
 double passes_of(const training_workload& w);
 /// Why steps with so many passes together cannot have their transfers as flows, each of which takes memory while
@@ -260,7 +268,7 @@ struct step_band {
   bool known() const { return low < high; }
 };
 /// The stack's band for this kind of NVLink domain, precision and model (`training_profile::residuals`), else its
-/// band for all dense models or all models with routed experts.
+/// band for all dense models or all models with routed experts. Unknown where `unpriced_work` has something.
 step_band step_band_90(const platform& p, const stack& s, const model& m, const training_workload& w);
 /// The kind of a run, with quantiles of zero.
 step_residuals kind_of_step(const platform& p, const model& m, const training_workload& w);

@@ -13,7 +13,7 @@ namespace {
 
 using test::shipped_scenario;
 
-bool notes(const result& r, std::string_view start) {
+bool has_note(const result& r, std::string_view start) {
   return std::any_of(r.notes.begin(), r.notes.end(), [&](const std::string& n) { return n.starts_with(start); });
 }
 
@@ -34,8 +34,8 @@ TEST_CASE("A step that overlap of the exchange slows says so, and no other") {
       const double slower =
           *with.metrics.find("step_time_s")->number() / *without.metrics.find("step_time_s")->number();
       CAPTURE(precision, graphs, slower);
-      CHECK(notes(with, "overlap_moe_expert_parallel_comm slows this step by ") == (slower > 1.005));
-      CHECK_FALSE(notes(without, "overlap_moe_expert_parallel_comm"));
+      CHECK(has_note(with, "overlap_moe_expert_parallel_comm slows this step by ") == (slower > 1.005));
+      CHECK_FALSE(has_note(without, "overlap_moe_expert_parallel_comm"));
       slow += slower > 1.005 ? 1 : 0;
     }
   CHECK(slow == 2);  // in 8 bits without graphs

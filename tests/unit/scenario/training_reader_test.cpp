@@ -58,7 +58,8 @@ TEST_CASE("Training reader reads what decides memory, and writes it as it was") 
   const std::string all = R"(, "offload_modules": ["core_attn", "expert_fc1"], "optimizer": "muon",
       "exp_avg_dtype": "bf16", "exp_avg_sq_dtype": "fp8", "main_params_dtype": "fp16", "grad_reduce_in_fp32": false,
       "activation_func_fp8_input_store": true, "recompute": ["mhc", "shared_experts"],
-      "task": "lora", "lora_rank": 32, "lora_target_modules": ["linear_fc1"], "freeze_vision_model": true)";
+      "task": "lora", "lora_rank": 32, "lora_target_modules": ["linear_fc1"], "freeze_vision_model": true,
+      "freeze_language_model": true, "deterministic_mode": true)";
   const training_read r = read_training(all);
   REQUIRE(r.problems.empty());
   const training_workload& w = r.workload;
@@ -77,10 +78,14 @@ TEST_CASE("Training reader reads what decides memory, and writes it as it was") 
   CHECK(w.lora.fc1);
   CHECK_FALSE(w.lora.qkv);
   CHECK(w.freeze_towers);
+  CHECK(w.freeze_language);
+  CHECK(w.deterministic);
   const value written = write_training_workload(w);
   CHECK(written.find("offload_modules")->items()->size() == 2);
   CHECK(*written.find("exp_avg_sq_dtype")->string() == "fp8");
   CHECK(*written.find("lora_rank")->integer() == 32);
+  CHECK(*written.find("freeze_language_model")->boolean());
+  CHECK(*written.find("deterministic")->boolean());
 }
 
 TEST_CASE("Training reader refuses settings of memory that contradict each other") {
