@@ -10,8 +10,12 @@
 namespace nvlsim {
 namespace {
 
-constexpr std::array<const char*, 6> link_names = {"nvlink out", "nvlink in",  "nic out",
-                                                   "nic in",     "uplink out", "uplink in"};
+constexpr std::size_t links_of_gpu = 6;
+
+std::array<std::string, links_of_gpu> link_names(const platform& hardware) {
+  const std::string domain = domain_link(hardware);
+  return {domain + " out", domain + " in", "nic out", "nic in", "uplink out", "uplink in"};
+}
 
 const port_bytes& bytes_of(const network_traffic& t, std::size_t link) {
   return link == 0 ? t.nvlink : link == 1 ? t.nic : t.uplink;
@@ -20,11 +24,11 @@ const port_bytes& bytes_of(const network_traffic& t, std::size_t link) {
 struct port_log {
   std::map<std::string_view, double> bytes_of;     ///< by exchange name
   std::vector<std::pair<double, double>> changes;  ///< time, change of the rate
-  double carried = 0;
+  double carried = 0, unended = 0;                 ///< bytes, and those of operations that outlast the run
 };
 
 /// Indexed by class and link.
-using logs = std::vector<std::array<port_log, link_names.size()>>;
+using logs = std::vector<std::array<port_log, links_of_gpu>>;
 
 void note(port_log& log, double amount, double begin, double end) {
   if (!(amount > 0) || !(end > begin)) return;
@@ -64,7 +68,7 @@ void note(const operation& o, const operation_template& w, const operation_run& 
   const double longer = w.duration > seconds{} ? (s.end_s - s.begin_s) / w.duration.base() : 1;
   const auto date = [&](seconds t) { return s.begin_s + t.base() * longer; };
   const std::size_t to = o.peer == no_peer ? at : static_cast<std::size_t>(o.peer);
-  for (std::size_t f = 0; f < link_names.size() / 2; ++f) {
+  for (std::size_t f = 0; f < links_of_gpu / 2; ++f) {
     double sent = 0, received = 0;
     for (const network_demand& d : w.network) {
       const port_bytes& b = bytes_of(d.traffic, f);
@@ -76,6 +80,7 @@ void note(const operation& o, const operation_template& w, const operation_run& 
       note(out[to][2 * f + 1], in.base() * share, begin, std::min(end, last_s));
       sent += b.out.base() * share, received += in.base() * share;
     }
+    if (s.end_s > last_s) out[at][2 * f].unended += sent, out[to][2 * f + 1].unended += received;
     name_bytes(out[at][2 * f], w, sent, &port_bytes::out, f);
     name_bytes(out[to][2 * f + 1], w, received, o.peer == no_peer ? &port_bytes::in : &port_bytes::out, f);
   }
@@ -83,6 +88,8 @@ void note(const operation& o, const operation_template& w, const operation_run& 
 
 link_use summary(port_log& log, double capacity, double makespan) {
   link_use u;
+  // What outlasts the run may have been slower during the run than on average.
+  log.carried -= std::clamp(log.carried - capacity * makespan, 0.0, log.unended);
   u.carried = bytes::from_base(log.carried);
   u.mean = makespan > 0 ? log.carried / capacity / makespan : 0;
   std::sort(log.changes.begin(), log.changes.end());
@@ -124,7 +131,7 @@ std::vector<link_use> shared_uses(const plan& p, const logs& all, seconds makesp
       link_use use;
       for (const std::int32_t c : u.classes) {
         const port_log& one = all[static_cast<std::size_t>(c)][l];
-        sum.carried += one.carried;
+        sum.carried += one.carried, sum.unended += one.unended;
         sum.changes.insert(sum.changes.end(), one.changes.begin(), one.changes.end());
         if (use.by_class.empty() || use.by_class.back().first != c) use.by_class.emplace_back(c, bytes{});
         use.by_class.back().second += bytes::from_base(one.carried);
@@ -145,6 +152,13 @@ std::vector<link_use> shared_uses(const plan& p, const logs& all, seconds makesp
 
 }  // namespace
 
+std::string domain_link(const platform& hardware) {
+  std::string out(link_name(hardware.gpu));
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return out;
+}
+
 std::vector<link_use> links_used(const plan& p, const timeline& times, const platform& hardware) {
   logs all(p.classes.size());
   for (std::size_t c = 0; c < p.classes.size(); ++c)
@@ -156,17 +170,18 @@ std::vector<link_use> links_used(const plan& p, const timeline& times, const pla
           note(operations[i], w, {c, times.spans[c][s][i], times.makespan.base()}, all);
     }
   const std::vector<bandwidth> uplinks = uplink_shares(p, hardware);
+  const std::array<std::string, links_of_gpu> names = link_names(hardware);
   std::vector<link_use> out = shared_uses(p, all, times.makespan);
   for (std::size_t c = 0; c < all.size(); ++c)
-    for (std::size_t l = 0; l < link_names.size(); ++l) {
+    for (std::size_t l = 0; l < links_of_gpu; ++l) {
       port_log& log = all[c][l];
-      const std::array<bandwidth, link_names.size() / 2> capacities = {hardware.gpu.nvlink,
-                                                                       hardware.fabric.nic_bandwidth, uplinks[c]};
+      const std::array<bandwidth, links_of_gpu / 2> capacities = {hardware.gpu.nvlink,
+                                                                  hardware.fabric.nic_bandwidth, uplinks[c]};
       const bandwidth capacity = capacities[l / 2];
       if (log.carried <= 0 || !(capacity > bandwidth{})) continue;
       link_use u = summary(log, capacity.base(), times.makespan.base());
       u.rank_class = static_cast<std::int32_t>(c);
-      u.name = link_names[l];
+      u.name = names[l];
       name_busiest(log.bytes_of, u);
       out.push_back(std::move(u));
     }

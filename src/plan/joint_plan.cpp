@@ -78,14 +78,17 @@ timeline times_of(const timeline& all, const plan& one, std::int32_t first, cons
 }
 
 void add_traffic(plan& all, std::int32_t c, const steady_traffic& t) {
-  operation_template w{t.name, {{part_kind::idle, t.name, t.duration, 1}}, {}, {}};
-  w.network = {network_demand{t.each, {}, t.duration}};
+  const auto pieces = static_cast<double>(t.pieces);
+  const auto piece = [&](const port_bytes& b) { return port_bytes{b.out / pieces, b.in / pieces}; };
+  const seconds duration = t.duration / pieces;
+  operation_template w{t.name, {{part_kind::idle, t.name, duration, 1}}, {}, {}};
+  w.network = {network_demand{{piece(t.each.nvlink), piece(t.each.nic), piece(t.each.uplink)}, {}, duration}};
   const std::int32_t sends = all.add_template(std::move(w));
   const std::int32_t before = t.start > seconds{} ? waiting_template(all, t.start) : -1;
   for (std::int64_t i = 0; i < t.flows; ++i) {
     stream s{stream_kind::background, {}};
     if (before >= 0) all.append(s, before, {});
-    all.append(s, sends, {});
+    for (std::int64_t k = 0; k < t.pieces; ++k) all.append(s, sends, {});
     all.classes[static_cast<std::size_t>(c)].streams.push_back(std::move(s));
   }
 }

@@ -17,11 +17,6 @@ namespace {
 /// GPUs under a leaf, by class.
 using leaf_content = std::map<std::int32_t, std::int64_t>;
 
-bool has_uplinks(platform p) {
-  p.fabric.busy = 1;
-  return network::uplink_of(p) < p.fabric.nic_bandwidth;
-}
-
 /// The up-links of a whole leaf, in each direction.
 bandwidth of_leaf(platform p) {
   p.fabric.busy = 1;
@@ -101,8 +96,14 @@ std::vector<std::int32_t> by_gpus(const std::vector<std::int32_t>& classes, cons
 
 }  // namespace
 
+bool uplinks_limit(const platform& p) {
+  platform all = p;
+  all.fabric.busy = 1;
+  return network::uplink_of(all) < p.fabric.nic_bandwidth;
+}
+
 double busiest_leaf(const platform& p, const std::vector<std::int64_t>& gpus) {
-  if (!has_uplinks(p)) return 1;
+  if (!uplinks_limit(p)) return 1;
   std::map<std::int64_t, std::int64_t> by_leaf;
   std::int64_t most = 0;
   for (const std::int64_t gpu : gpus) most = std::max(most, ++by_leaf[network::leaf_of(p, gpu)]);
@@ -111,7 +112,7 @@ double busiest_leaf(const platform& p, const std::vector<std::int64_t>& gpus) {
 
 std::vector<shared_uplink> uplinks_of(const platform& p, const std::vector<class_place>& classes) {
   std::vector<shared_uplink> out;
-  if (!has_uplinks(p)) return out;
+  if (!uplinks_limit(p)) return out;
   const bandwidth nic = p.fabric.nic_bandwidth, leaf = of_leaf(p);
   const std::set<leaf_content> kinds = kinds_of_leaves(p, classes);
   std::vector<std::int64_t> most(classes.size(), 0);     // GPUs of its job under a leaf, by class

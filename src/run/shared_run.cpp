@@ -116,20 +116,18 @@ std::int64_t gpus_of(const background_traffic& b) {
   return n;
 }
 
-/// Flows of an all-to-all that are simulated at each port; more take no other share of it in sum.
-constexpr std::int64_t max_flows = 16;
+/// Traffic without an end of its own comes in this many pieces, so that it is known when it was how fast.
+constexpr std::int64_t endless_pieces = 32;
 
-/// Traffic of one GPU; for `horizon` if it has no end of its own.
+/// Traffic of one GPU; for `horizon` if it has no end of its own. The connections of an all-to-all ask for their
+/// rate together, as one flow.
 steady_traffic traffic_of(const background_traffic& b, seconds horizon) {
   const double gpus = static_cast<double>(gpus_of(b));
-  steady_traffic out{b.name, {}, horizon, 1, b.start};
+  steady_traffic out{b.name, {}, horizon, 1, b.start, b.size ? 1 : endless_pieces};
   const bool incast = b.pattern == traffic_pattern::incast;
   if (incast) out.flows = b.senders;
-  if (b.pattern == traffic_pattern::all_to_all) out.flows = std::clamp<std::int64_t>(gpus_of(b) - 1, 1, max_flows);
-  const double flows = static_cast<double>(out.flows);
-  const bandwidth rate = incast ? b.rate : b.rate / flows;  // of a flow
-  if (b.size) out.duration = *b.size / (rate * (gpus * flows));
-  const bytes sent = rate * out.duration;
+  if (b.size) out.duration = *b.size / (b.rate * (gpus * static_cast<double>(out.flows)));
+  const bytes sent = b.rate * out.duration;
   port_bytes way{sent, sent};
   if (incast || (b.pattern == traffic_pattern::storage && b.reads)) way.out = {};
   if (b.pattern == traffic_pattern::storage && !b.reads) way.in = {};
@@ -144,39 +142,45 @@ struct joint {
   std::vector<std::string> notes;
 };
 
-/// Adds traffic to the classes whose GPUs it uses, and a class of its own for GPUs without a job.
-void add_background(joint& out, const background_traffic& b, std::int32_t number, seconds horizon) {
-  const steady_traffic t = traffic_of(b, horizon);
+struct background_setting {
+  seconds horizon;             ///< how long traffic without an end runs
+  bool uplinks_limit = false;  ///< whether leaves have fewer up-links than NICs
+};
+
+/// Adds traffic to the ports of the classes whose GPUs it uses, and as a class of its own beyond the leaf, where
+/// only the GPUs that have it count: all of them if up-links limit, and in any case those without a job.
+void add_background(joint& out, const background_traffic& b, std::int32_t number, const background_setting& on) {
+  const steady_traffic t = traffic_of(b, on.horizon);
+  steady_traffic at_ports = t;
+  at_ports.each.uplink = {};
   const std::size_t of_jobs = out.places.size();
-  std::int64_t met = 0;
+  std::vector<std::int64_t> of_others;
   for (std::size_t c = 0; c < of_jobs; ++c) {
     const std::vector<std::int64_t>& gpus = out.places[c].gpus;
-    const auto n = std::count_if(gpus.begin(), gpus.end(), [&](std::int64_t g) { return listed(b, g); });
+    const std::size_t before = of_others.size();
+    std::copy_if(gpus.begin(), gpus.end(), std::back_inserter(of_others),
+                 [&](std::int64_t g) { return listed(b, g); });
+    const std::size_t n = of_others.size() - before;
     if (n == 0) continue;
-    met += n;
-    add_traffic(out.all, static_cast<std::int32_t>(c), t);
-    if (n < static_cast<std::int64_t>(gpus.size()))
+    add_traffic(out.all, static_cast<std::int32_t>(c), at_ports);
+    if (n < gpus.size())
       out.notes.push_back(
           fmt::format("{} affects {} of the {} GPUs of \"{}\"; all of them are treated as affected, "
                       "because they wait for the slowest",
                       b.name, n, gpus.size(), out.all.classes[c].name));
   }
-  if (met >= gpus_of(b)) return;
-  class_place alone{number, {}};
-  std::vector<std::int64_t> of_others;
-  for (const class_place& p : out.places)
-    for (const std::int64_t g : p.gpus)
-      if (listed(b, g)) of_others.push_back(g);
+  class_place own{number, {}};
   std::sort(of_others.begin(), of_others.end());
   for (const auto& r : b.gpus)
     for (std::int64_t g = r.first; g <= r.last; ++g)
-      if (!std::binary_search(of_others.begin(), of_others.end(), g)) alone.gpus.push_back(g);
-  out.all.classes.push_back({b.name, static_cast<std::int64_t>(alone.gpus.size()), {}});
+      if (on.uplinks_limit || !std::binary_search(of_others.begin(), of_others.end(), g)) own.gpus.push_back(g);
+  if (own.gpus.empty()) return;
+  out.all.classes.push_back({b.name, static_cast<std::int64_t>(own.gpus.size()), {}});
   add_traffic(out.all, static_cast<std::int32_t>(out.all.classes.size() - 1), t);
-  out.places.push_back(std::move(alone));
+  out.places.push_back(std::move(own));
 }
 
-joint together(std::vector<planned_job>& jobs, const shared_workload& w, seconds horizon) {
+joint together(std::vector<planned_job>& jobs, const shared_workload& w, const background_setting& on) {
   joint out;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     planned_job& j = jobs[i];
@@ -184,7 +188,7 @@ joint together(std::vector<planned_job>& jobs, const shared_workload& w, seconds
     for (class_place& p : places_of(j, static_cast<std::int32_t>(i))) out.places.push_back(std::move(p));
   }
   auto number = static_cast<std::int32_t>(jobs.size());
-  for (const background_traffic& b : w.background) add_background(out, b, number++, horizon);
+  for (const background_traffic& b : w.background) add_background(out, b, number++, on);
   return out;
 }
 
@@ -381,7 +385,8 @@ platform run_shared(run_record& out, const scenario& s, const shared_workload& w
   if (!r.reasons.empty()) return fabric;
   fabric.fabric.busy = 0;
   for (const planned_job& j : jobs) fabric.fabric.busy = std::max(fabric.fabric.busy, j.hardware.fabric.busy);
-  const std::vector<shared_uplink> uplinks = uplinks_of(s.platform, together(jobs, w, 1.0_s).places);
+  const bool limit = uplinks_limit(s.platform);
+  const std::vector<shared_uplink> uplinks = uplinks_of(s.platform, together(jobs, w, {1.0_s, limit}).places);
   std::vector<joint_record> alone;
   double horizon = 0;
   for (const planned_job& j : jobs) {
@@ -393,7 +398,7 @@ platform run_shared(run_record& out, const scenario& s, const shared_workload& w
                                    [](const background_traffic& b) { return b.size.has_value(); });
   std::vector<shared_job> measures;
   for (bool covered = false; !covered; horizon *= 2) {
-    joint all = together(jobs, w, seconds::from_base(horizon));
+    joint all = together(jobs, w, {seconds::from_base(horizon), limit});
     all.all.uplinks = uplinks;
     const std::vector<const planned_job*> servers = servers_of(jobs);
     joint_record beside = joint_runner(all.all, fabric, servers).run(false);

@@ -15,7 +15,9 @@ namespace nvlsim {
 /// fractions of the capacity.
 struct link_use {
   std::int32_t rank_class = 0;  ///< -1: shared up-links
-  std::string name;             ///< "nvlink out", "nic in"; "uplink out": the GPU's share of its leaf's up-links
+  /// "nvlink out" or what the links of a domain are called, "nic in"; "uplink out": the GPU's share of its leaf's
+  /// up-links
+  std::string name;
   bytes carried;
   double mean = 0, peak = 0;  ///< mean and highest share over the run
   std::string busiest;        ///< the operation that sent the most bytes
@@ -23,6 +25,9 @@ struct link_use {
   std::vector<std::pair<std::int32_t, bytes>> by_class;  ///< of shared up-links: what each class sent through them
   std::vector<std::pair<double, double>> points;         ///< time in seconds, share from then on
 };
+
+/// What the links of a domain are called in text: "nvlink", "infinity fabric", "pcie".
+std::string domain_link(const platform& hardware);
 
 /// Ports that carried traffic, busiest first. Bytes of an operation are spread evenly from the end of its latency
 /// to the end of the operation. [docs/network-fidelities.md#link-use]

@@ -27,6 +27,7 @@ struct steady_traffic {
   seconds duration;      ///< without other traffic
   std::int64_t flows = 1;
   seconds start;
+  std::int64_t pieces = 1;  ///< operations that each flow consists of, one after the other
 };
 /// Adds it to class `c`, as streams of their own.
 void add_traffic(plan& all, std::int32_t c, const steady_traffic& t);

@@ -15,6 +15,9 @@ struct class_place {
   std::vector<std::int64_t> gpus;
 };
 
+/// Whether leaves have less towards the spines than their NICs together.
+bool uplinks_limit(const platform& p);
+
 /// The largest share of a leaf's NICs that a job has.
 double busiest_leaf(const platform& p, const std::vector<std::int64_t>& gpus);
 

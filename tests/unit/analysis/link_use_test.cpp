@@ -102,3 +102,14 @@ TEST_CASE("What does not use the network uses no link") {
   s.planned.templates[0].network.clear();
   CHECK(links_used(s.planned, s.times, s.hardware).empty());
 }
+
+TEST_CASE("Links of a domain are called what they are") {
+  platform p;
+  p.gpu.nvlink = 450.0_GBps;
+  CHECK(domain_link(p) == "infinity fabric");
+  p.gpu.nvlink_generation = 5;
+  CHECK(domain_link(p) == "nvlink");
+  p.gpu.nvlink_generation = 0;
+  p.gpu.nvlink = {};
+  CHECK(domain_link(p) == "pcie");
+}

@@ -198,6 +198,50 @@ TEST_CASE("An incast takes the port as often as it has senders") {
   CHECK(three < 4.1);
 }
 
+TEST_CASE("An incast into one GPU takes of the up-links what its NIC carries") {
+  // By hand: the ring has a seventeenth of that NIC, which is less than its part of the up-links.
+  const auto time = [&](double ratio) {
+    return run(on_fabric(ratio, all_reduce("a", 256, "0-31"),
+                         R"(, "background": [{"pattern": "incast", "gpus": "0", "senders": 16}])"))
+        .jobs.front();
+  };
+  const job_result whole = time(1), cut = time(4);
+  CHECK(cut.alone > 1.5 * whole.alone);
+  CHECK(whole.slowdown() > 6);
+  CHECK(cut.time == Approx(whole.time).epsilon(0.01));
+}
+
+TEST_CASE("Of background traffic the rate counts, not the number of its partners") {
+  for (const double ratio : {1.0, 4.0})
+    for (const char* rate : {"10 GB/s", "40 GB/s", "100 GB/s"}) {
+      INFO(ratio << " to 1, " << rate);
+      const auto beside = [&](const char* pattern) {
+        return run(on_fabric(ratio, all_reduce("a", 256, every_second(0, 32)),
+                             std::string(R"(, "background": [{"gpus": "0-511", "pattern": ")") + pattern +
+                                 R"(", "rate": ")" + rate + "\"}]"))
+            .jobs.front()
+            .slowdown();
+      };
+      CHECK(beside("all_to_all") == Approx(beside("permutation")).epsilon(1e-6));
+      CHECK(beside("permutation") <= 2.01 * ratio);
+    }
+}
+
+TEST_CASE("No link is used beyond its capacity by traffic that outlasts the jobs") {
+  for (const double ratio : {1.0, 4.0})
+    for (const char* pattern : {"incast", "permutation", "all_to_all", "storage"}) {
+      INFO(ratio << " " << pattern);
+      const shared_result r =
+          run(on_fabric(ratio, all_reduce("a", 256, every_second(0, 32)),
+                        std::string(R"(, "background": [{"gpus": "0-255", "pattern": ")") + pattern + "\"}]"));
+      CHECK_FALSE(r.run.links.empty());
+      for (const link_use& u : r.run.links) {
+        INFO(u.name);
+        CHECK(u.mean <= 1 + 1e-9);
+      }
+    }
+}
+
 TEST_CASE("Background with an end of its own ends") {
   const std::string a = all_reduce("a", 64, "0-7");
   const shared_result r = run(on_fabric(
