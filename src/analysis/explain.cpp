@@ -10,6 +10,7 @@
 #include "analysis/time_slices.hpp"
 #include "analysis/worker_time.hpp"
 #include "nvlsim/analysis/explanation.hpp"
+#include "nvlsim/analysis/link_use.hpp"
 #include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/analysis/operation_metrics.hpp"
 #include "nvlsim/analysis/post_training_metrics.hpp"
@@ -277,6 +278,7 @@ explanation explain(const scenario& s, const run_record& run, std::string_view m
     refuse_metric(r, metric);
   explanation out;
   out.scenario = r.name;
+  out.domain_link = domain_link(s.platform);
   out.metric = distribution ? fmt::format("{}.{}", name, statistic) : name;
   out.amount = distribution ? number_at(*v, statistic) : number_at(r.metrics, name);
   const auto& m = *find_metric(kind_of(s), name);

@@ -138,14 +138,29 @@ std::string tree_text(const cause_tree& t, std::string_view key) {
   return fmt::format("\n{} {}\n{}", t.whole.name, t.title, p.out);
 }
 
-std::string uses_text(std::string_view title, const std::vector<time_use>& uses, std::size_t max) {
+/// A resource as text calls it.
+const std::string& called(const explanation& e, const std::string& what) {
+  static const std::string nvlink(name(resource::nvlink));
+  return what == nvlink ? e.domain_link : what;
+}
+
+/// A tree whose causes are resources, as text calls them.
+cause called(const explanation& e, cause c) {
+  c.name = called(e, c.name);
+  for (cause& part : c.parts) part = called(e, std::move(part));
+  return c;
+}
+
+std::string uses_text(const explanation& e, std::string_view title, const std::vector<time_use>& uses,
+                      std::size_t max) {
   if (uses.empty()) return {};
   std::string out = fmt::format("\n{}\n", title);
   for (std::size_t i = 0; i < std::min(max, uses.size()); ++i) {
     const time_use& u = uses[i];
     const std::string label = output::one_line(fmt::format("{}, {}", u.name, u.phase), name_columns - 1);
     std::string line = fmt::format(
-        "  {}{:5.1f} %  {:<12}  {}", output::padded_right(label, name_columns - 1), 100 * u.share, name(u.limit),
+        "  {}{:5.1f} %  {:<12}  {}", output::padded_right(label, name_columns - 1), 100 * u.share,
+        called(e, std::string(name(u.limit))),
         u.rate > 0 ? rate_of(u.rate, u.ceiling, u.limit == resource::tensor_cores ? "FLOP/s" : "B/s") : "");
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + '\n';
@@ -242,7 +257,7 @@ std::string sensitivity_text(const explanation& e) {
   for (const turning_point& t : e.turning_points)
     for (const std::string& line :
          output::wrapped(fmt::format("{}  at {:.3g} x {}: {} instead of {}", t.what.pointer, t.factor, t.what.text,
-                                     t.to, t.from),
+                                     called(e, t.to), called(e, t.from)),
                          table_columns - 4))
       out += (line.starts_with('/') ? "  " : "    ") + line + '\n';
   return out;
@@ -302,9 +317,9 @@ std::string explanation_table(const explanation& e) {
                        output::scaled(key, e.band->second));
   out += bullets("band", e.band_reasons);
   const std::string_view apart = unit_key(e.taken_apart);
-  for (const cause_tree& t : e.trees) out += tree_text(t, apart);
-  out += uses_text("kernels that take the most time", e.kernels, 10);
-  out += uses_text("transfers that take the most time", e.transfers, 6);
+  for (const cause_tree& t : e.trees) out += tree_text({t.title, called(e, t.whole)}, apart);
+  out += uses_text(e, "kernels that take the most time", e.kernels, 10);
+  out += uses_text(e, "transfers that take the most time", e.transfers, 6);
   out += sensitivity_text(e);
   std::vector<std::string> assumed = e.notes;
   assumed.insert(assumed.end(), e.assumptions.begin(), e.assumptions.end());

@@ -68,6 +68,8 @@ struct explanation {
   std::vector<cause_tree> trees;
   std::vector<time_use> kernels, transfers;  ///< longest first
   std::vector<std::string> notes;
+  /// What text calls the links of a domain, which are the resource "nvlink" in JSON.
+  std::string domain_link = "nvlink";
 
   // What the value depends on.
   std::optional<std::pair<double, double>> band;  ///< 90 %
