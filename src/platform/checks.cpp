@@ -55,10 +55,20 @@ std::vector<check> gpu_checks(const gpu_spec& g) {
   return out;
 }
 
+/// Ports of the switch ASIC of racks with NVLink 5 and later, for platforms that do not say it. Assumed, as in
+/// gb300-nvl144: trays of 2 ASICs connect 72 GPUs in 18 planes.
+constexpr int usual_switch_ports = 72;
+
+int switch_ports(const platform& p) {
+  const int stated = p.rack.nvlink_switch_ports;
+  const bool rack = p.rack.nvlink_switch_trays > 0 && p.gpu.nvlink_generation >= 5;
+  return stated == 0 && rack ? usual_switch_ports : stated;
+}
+
 /// Switches of a domain: as many ports as GPUs, and trays for all of them.
 std::vector<check> switch_checks(const platform& p) {
   const rack_spec& k = p.rack;
-  const int gpus = k.vms * p.vm.gpus, ports = k.nvlink_switch_ports;
+  const int gpus = k.vms * p.vm.gpus, ports = switch_ports(p);
   const std::int64_t switches = nvlink_switches(k, gpus), trays = k.nvlink_switch_trays;
   const std::int64_t reach = k.nvlink_levels < 2 ? ports : static_cast<std::int64_t>(ports) * ports / 2;
   std::vector<check> out;
@@ -71,10 +81,12 @@ std::vector<check> switch_checks(const platform& p) {
       {ports > 0 && k.nvlink_planes > 0 && gpus > reach, "/rack/vms", "/rack/nvlink_switch_ports",
        fmt::format("{} VMs hold {} GPUs, but a plane of {} {} of {} ports reaches {}; {}", k.vms, gpus,
                    k.nvlink_levels, k.nvlink_levels < 2 ? "level" : "levels", ports, reach,
-                   k.nvlink_levels < 2 ? fmt::format("two levels (/rack/nvlink_levels, with the trays that "
-                                                     "they take: /rack/nvlink_switch_trays) reach {}",
-                                                     static_cast<std::int64_t>(ports) * ports / 2)
-                                       : "no third level is modelled")});
+                   k.nvlink_levels < 2
+                       ? fmt::format("two levels (/rack/nvlink_levels, with their ports and the trays that "
+                                     "they take: /rack/nvlink_switch_ports and "
+                                     "/rack/nvlink_switch_trays) reach {}",
+                                     static_cast<std::int64_t>(ports) * ports / 2)
+                       : "no third level is modelled")});
   constexpr std::int64_t switches_of_tray = 4;  // the most that a tray of a shipped platform holds
   const std::int64_t needed = (switches + switches_of_tray - 1) / switches_of_tray;
   out.push_back(
@@ -86,6 +98,11 @@ std::vector<check> switch_checks(const platform& p) {
   out.push_back(
       {k.mesh_peers >= gpus && k.mesh_peers > 0, "/rack/mesh_peers", "/rack/vms",
        fmt::format("a GPU has links to {} others, but its domain has only {} GPUs", k.mesh_peers, gpus)});
+  const bool mesh = k.nvlink_planes == 0 && k.mesh_peers == 0 && p.gpu.nvlink_links > 0;
+  out.push_back({mesh && gpus - 1 > p.gpu.nvlink_links, "/rack/vms", "/gpu/nvlink_links",
+                 fmt::format("{} GPUs without switches need a link to each of {} others, but a GPU has only {} "
+                             "(/rack/mesh_peers says that it has links to some of them)",
+                             gpus, gpus - 1, p.gpu.nvlink_links)});
   return out;
 }
 
@@ -126,12 +143,17 @@ bool mentioned(const std::vector<problem>& problems, std::string_view pointer) {
   });
 }
 
-/// A source without spaces is a key of the "sources" table. Keys that were not replaced do not exist there.
+/// A source without spaces is a key of the "sources" table, or what stands there under a key. Keys that were not
+/// replaced do not exist there.
 void check_sources(const config::document& doc, diagnostics& problems) {
-  std::vector<std::string> keys;
+  std::vector<std::string> keys, texts;
   if (const value* table = doc.root.find("sources"); table && table->members())
-    for (const auto& m : *table->members()) keys.push_back(m.first);
+    for (const auto& [key, text] : *table->members()) {
+      keys.push_back(key);
+      if (text.string()) texts.push_back(*text.string());
+    }
   for (const config::provenance& s : doc.sources) {
+    if (std::find(texts.begin(), texts.end(), s.source) != texts.end()) continue;
     if (s.source.find(' ') != std::string::npos || s.source.find("://") != std::string::npos) continue;
     problems.add(doc.origin_of(s.pointer).where, s.pointer,
                  fmt::format("source {} is not in the \"sources\" table", in_quotes(s.source)),

@@ -48,14 +48,14 @@ TEST_CASE("Usable memory follows the nominal one") {
 }
 
 TEST_CASE("Larger domains take their switch trays along, smaller ones keep theirs") {
-  CHECK(with("gb300-nvl72", {{"/rack/vms", value{36}}}).p.rack.nvlink_switch_trays == 18);
-  CHECK(with("gb300-nvl72", {{"/rack/vms", value{19}}}).p.rack.nvlink_switch_trays == 10);
+  CHECK(with("gb300-nvl144", {{"/rack/vms", value{72}}}).p.rack.nvlink_switch_trays == 108);
+  CHECK(with("gb300-nvl144", {{"/rack/vms", value{38}}}).p.rack.nvlink_switch_trays == 57);
   CHECK(with("gb300-nvl72", {{"/rack/vms", value{9}}}).p.rack.nvlink_switch_trays == 9);
   // Without trays there are none to take.
   CHECK(with("nd-h100-v5", {{"/rack/vms", value{2}}}).p.rack.nvlink_switch_trays == 0);
-  // More trays than the planes of one level have switches: refused.
-  CHECK(with("gb300-nvl72", {{"/rack/vms", value{144}}}).problems.find("nvlink_switch_trays") !=
-        std::string::npos);
+  // More GPUs than the planes of one level reach: refused.
+  for (const int vms : {19, 36, 144})
+    CHECK(with("gb300-nvl72", {{"/rack/vms", value{vms}}}).problems.find("two levels") != std::string::npos);
 }
 
 TEST_CASE("A leader that cannot be read is reported once") {
