@@ -249,6 +249,17 @@ collective_cost fused_all_reduce(const collective_profile& profile, const platfo
   return *cost;
 }
 
+/// Links on which expert exchanges were measured: all of their rows are of GB200-NVL72.
+constexpr std::string_view links_of_exchanges = "nvlink5";
+
+/// Whether expert exchanges were measured on such links; elsewhere their rate is derived from that of the links.
+bool exchanges_measured(const collective_profile& profile, const platform& p, communicator g) {
+  const collectives::domain_kind domain = collectives::kind_of_domain(profile, p.gpu);
+  return domain.name == links_of_exchanges && !domain.derived &&
+         nvlink_ratio(profile, p, domain.name, g.max_members(), collective::all_to_all) == 1 &&
+         more_per_hop(p, g.max_members()) == seconds{};
+}
+
 }  // namespace
 
 collective collectives::measured_kind(collective c) {
@@ -371,9 +382,8 @@ std::optional<collective_cost> expert_exchange_cost(const collective_profile& pr
   expert_traffic on_links = t;
   on_links.members = g.domains > 1 ? g.max_members() : 0;
   const auto kernel = expert_exchange_time(profile, p, kind, on_links);
-  if (!kernel || g.domains == 1) {
-    return kernel ? std::optional(collective_cost{*kernel, algorithm, false}) : std::nullopt;
-  }
+  if (!kernel) return std::nullopt;
+  if (g.domains == 1) return collective_cost{*kernel, algorithm, !exchanges_measured(profile, p, g)};
   const collectives::network net = network_of(profile, p, collective::all_to_all, g);
   const expert_exchange& k = profile.expert.find(std::string(kind))->second;
   // The busiest NICs are those of the emptiest domain: as many tokens come in for fewer of them.

@@ -458,6 +458,29 @@ TEST_CASE("Expert exchange sends each token once to a rank") {
   CHECK_FALSE(expert_exchange_time(shipped(), p, "no such kernel", {}));
 }
 
+TEST_CASE("Expert exchanges are derived wherever links are not those of the measured GB200") {
+  const auto derived = [](const platform& p, communicator g) {
+    return expert_exchange_cost(shipped(), p, "two_sided_dispatch_fp8", {4096, 8, 7168, g.ranks}, g)->derived;
+  };
+  const platform gb200 = machine(5, "quantum-x800", 800.0_Gbps);
+  CHECK_FALSE(derived(gb200, {8, 1}));
+  CHECK_FALSE(derived(gb200, {64, 1}));
+  CHECK(derived(gb200, {16, 2}));
+  for (const int generation : {0, 2, 3, 4, 6}) {
+    INFO(generation);
+    platform other = machine(generation, "quantum-x800", 800.0_Gbps);
+    if (other.gpu.nvlink <= bandwidth{}) other.gpu.nvlink = 450.0_GBps;
+    CHECK(derived(other, {8, 1}));
+  }
+  platform faster = gb200;
+  faster.gpu.nvlink = 1800.0_GBps;
+  CHECK(derived(faster, {8, 1}));
+  platform two_levels = gb200;
+  two_levels.rack.nvlink_levels = 2, two_levels.rack.nvlink_switch_ports = 72;
+  two_levels.rack.nvlink_switch_latency = 0.3_us;
+  CHECK(derived(two_levels, {64, 1}));
+}
+
 TEST_CASE("Expert exchange sends a token once to each other server, which forwards it") {
   platform h800 = machine(4, "quantum-2", 400.0_Gbps);
   h800.gpu.nvlink = 200.0_GBps;

@@ -75,6 +75,41 @@ TEST_CASE("More domains of equally many GPUs never finish the same bytes sooner,
   CHECK(v.broken == 0);
 }
 
+TEST_CASE("From two domains on more never finish the same bytes sooner with a forced algorithm or protocol") {
+  violations v;
+  const std::vector<std::pair<const char*, const char*>> wishes = {
+      {"ring", ""}, {"ring", "simple"}, {"ring", "ll"}, {"tree", ""}, {"", "ll"}, {"", "ll128"}, {"", "simple"}};
+  for (const platform& p : platforms())
+    for (const collective c : {collective::all_reduce, collective::all_gather, collective::reduce_scatter})
+      for (const auto& [algorithm, protocol] : wishes)
+        for (const int members : {2, 8, 36, 72}) {
+          if (members > p.gpus_per_rack()) continue;
+          if (p.rack.nvlink_planes == 0 && members < p.gpus_per_rack()) continue;
+          collective_options wish;
+          wish.algorithm = algorithm;
+          wish.protocol = protocol;
+          for (double size = 8; size < 4e10; size *= 8) {
+            double before = 0;
+            for (const int domains : {2, 3, 8, 64, 1000}) {
+              double now = 0;
+              try {
+                now = test::time(p, c, size, {members * domains, domains}, wish).base();
+              } catch (const input_error&) {
+                continue;  // not available there
+              }
+              v.expect(now >= before * (1 - 1e-12), [&] {
+                return fmt::format("{} of {} B on {} by {} {}: {} x {} takes {}, fewer domains {}", name(c), size,
+                                   p.name, algorithm, protocol, domains, members, now, before);
+              });
+              before = now;
+            }
+          }
+        }
+  INFO(v.first);
+  CHECK(v.cases > 10'000);
+  CHECK(v.broken == 0);
+}
+
 TEST_CASE("Trees carry the array once, one and a half times or twice through the NICs of the busiest domain") {
   const auto nic = [](int domains) {
     return wire_traffic(collective::all_reduce, bytes::from_base(8e9), {8 * domains, domains}, "tree")
