@@ -298,24 +298,35 @@ static void add_served_times(value& to, const char* suffix, const std::optional<
   if (t->per_token) to.set(fmt::format("tpot{}_s", suffix), t->per_token->base());
 }
 
+namespace {
+
+/// A slowdown without the rounding of two times that are the same.
+double without_rounding(double slowdown) {
+  constexpr double rounding = 1e-9;
+  return std::abs(slowdown - 1) < rounding ? 1 : slowdown;
+}
+
+}  // namespace
+
 void add_jobs_sections(result& r, const std::vector<shared_job>& jobs, seconds makespan) {
   shared_metrics m;
   m.makespan = makespan;
   value list{value::array{}};
   for (const shared_job& j : jobs) {
-    m.slowdowns.push_back(j.slowdown());
+    const double slowdown = without_rounding(j.slowdown());
+    m.slowdowns.push_back(slowdown);
     m.gpus += j.gpus;
     value one{value::object{{"name", j.name}, {"kind", j.kind}, {"gpus", j.gpus}, {"start_s", j.start.base()}}};
     if (j.repeat > 1) one.set("repeat", j.repeat);
     one.set("time_s", j.time.base());
     one.set("alone_s", j.alone.base());
-    one.set("slowdown", j.slowdown());
+    one.set("slowdown", slowdown);
     if (j.exposed) one.set("exposed_communication_s", j.exposed->base());
     if (j.exposed_alone) one.set("exposed_communication_alone_s", j.exposed_alone->base());
     add_served_times(one, "", j.served);
     add_served_times(one, "_alone", j.served_alone);
     one.set("reason", fmt::format("{} on {} GPUs, alone {:.6g} s, {:.4g} times that", j.kind, j.gpus,
-                                  j.alone.base(), j.slowdown()));
+                                  j.alone.base(), slowdown));
     list.items()->push_back(std::move(one));
   }
   set_metrics(r.metrics, m);

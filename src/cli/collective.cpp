@@ -155,10 +155,8 @@ std::optional<collective_spread> spread_around(const setting& s, const operation
 nccl_row timed(const setting& s, const operation& o, double size) {
   const collective_cost c = closed_cost(s, o, size, false);
   nccl_row row{bytes::from_base(size), c.time, c.algorithm, closed_cost(s, o, size, true).time, c.derived};
-  if (s.arguments.fidelity == "closed") {
-    if (const auto spread = spread_around(s, o, size, c)) row.low = spread->low, row.high = spread->high;
-    return row;
-  }
+  if (const auto spread = spread_around(s, o, size, c)) row.low = spread->low, row.high = spread->high;
+  if (s.arguments.fidelity == "closed") return row;
   collective_workload w;
   w.operation = o.kind;
   w.size = row.size;

@@ -42,6 +42,7 @@ priced by_theory(const ideal_network& net, const collective_workload& w) {
 platform ports_of(const ideal_network& net) {
   platform p;
   p.gpu.nvlink = p.fabric.nic_bandwidth = net.rate;
+  p.gpu.nvlink_generation = 1;  // for names only
   return p;
 }
 
@@ -101,7 +102,7 @@ collective_run plan_collective(const platform& p, const stack& s, const collecti
   out.hardware = w.ideal ? ports_of(*w.ideal) : only_group_on(p, strided_group(w.place, 0, 1, w.gpus));
   const priced price = w.ideal ? by_theory(*w.ideal, w) : by_library(out.hardware, s, w);
   out.cost = price.cost;
-  if (!w.ideal && f == fidelity::closed && w.skew == 1)
+  if (!w.ideal && w.skew == 1)
     out.spread = spread_of(s.collectives, out.hardware, {w.operation, w.size, price.group, {}}, price.cost);
   network_traffic traffic = wire_traffic(w.operation, w.size * w.skew, price.group, price.cost.algorithm);
   traffic.uplink = beyond_leaf(traffic.nic, path_of(out.hardware, w.operation, price.group));

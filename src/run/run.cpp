@@ -17,10 +17,12 @@
 #include "nvlsim/compute/compute.hpp"
 #include "nvlsim/engine/serving_actors.hpp"
 #include "nvlsim/engine/simulation.hpp"
+#include "nvlsim/plan/leaf_uplinks.hpp"
 #include "nvlsim/run/plausibility.hpp"
 #include "nvlsim/run/serving_bands.hpp"
 #include "nvlsim/run/step_bands.hpp"
 #include "nvlsim/serving/serving_notes.hpp"
+#include "nvlsim/serving/worker_health.hpp"
 #include "nvlsim/training/idle_settings.hpp"
 #include "nvlsim/units/constant.hpp"
 #include "nvlsim/units/version.hpp"
@@ -121,6 +123,16 @@ void add_cost_of_overlap(result& r, const scenario& s, const training_workload& 
         100 * slower));
 }
 
+/// Whether anything of a plan crosses up-links that limit.
+bool crosses_uplinks(const plan& p, const platform& hardware) {
+  const constants_unrecorded text;
+  return uplinks_limit(hardware) &&
+         std::any_of(p.templates.begin(), p.templates.end(), [](const operation_template& t) {
+           return std::any_of(t.network.begin(), t.network.end(),
+                              [](const network_demand& d) { return d.traffic.uplink != port_bytes{}; });
+         });
+}
+
 void run_training(run_record& out, const scenario& asked, const training_workload& w, const run_options& o) {
   result& r = out.outcome;
   const limited_scenario limits = limits_of(r, asked);
@@ -146,6 +158,10 @@ void run_training(run_record& out, const scenario& asked, const training_workloa
           power ? std::optional(site_of_step{*s.facility, power->figures}) : std::nullopt;
       if (s.simulation.network == fidelity::flow)
         r.notes.push_back("flow: pipeline sends, data-parallel traffic and collectives inside passes share ports");
+      else if (crosses_uplinks(out.planned, s.platform))
+        r.notes.push_back(
+            "closed: operations that use the up-links of a leaf at the same time do not slow each other; "
+            "fidelity flow has them share");
       add_training_sections(r, {s.platform, s.model, w, out.planned, out.times, memory, site ? &*site : nullptr},
                             step_band_of(s));
       if (power) add_facility(out, s, limits, &*power);
@@ -212,6 +228,10 @@ void run_inference(run_record& out, const scenario& asked, const inference_workl
     r.notes.push_back(fmt::format("the trace has only {} of the {} requests asked for",
                                   w.replay->list.requests.size(), w.requests));
   if (!r.reasons.empty()) return;
+  if (s.simulation.network == fidelity::closed && w.pooled() && workers_of(w, true) > workers_of(w, false))
+    r.notes.push_back(
+        "closed: KV caches for the same decode worker do not slow each other; fidelity flow has them share its "
+        "port");
   add_idle_settings(r, s, w);
   add_inference_sections(r, s.platform, w, run, s.facility.get());
   add_serving_bands(r, s, w);
