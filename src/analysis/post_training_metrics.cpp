@@ -175,15 +175,14 @@ post_training_metrics measure_post_training(const platform& p, const post_traini
   out.length_max = mean([](const step_record& s) { return s.length_max; });
   out.rollout_memory = run.rollout_memory.peak;
   out.training_memory = run.training_memory.peak;
-  // GPUs that wait draw idle power.
-  const auto idle = [&](std::int64_t gpus, double share) {
-    return p.gpu.idle_power * (static_cast<double>(gpus) * share) * out.step_time;
+  // GPUs that neither generate nor compute draw idle power: they wait, copy or change between phases.
+  const auto idle = [&](std::int64_t gpus, double busy) {
+    return p.gpu.idle_power * (static_cast<double>(gpus) * std::max(0.0, 1 - busy)) * out.step_time;
   };
+  const double trains = run.training_computes.base() / r.measured_s;
   joules used = (run.rollout_energy + run.training_energy) / n;
-  if (run.colocated)
-    used += idle(out.gpus,
-                 std::max(0.0, out.training_busy - (out.logprobs + out.update).base() / out.step_time.base()));
-  else used += idle(out.rollout_gpus, 1 - out.rollout_busy) + idle(out.training_gpus, 1 - out.training_busy);
+  if (run.colocated) used += idle(out.gpus, out.rollout_busy + trains);
+  else used += idle(out.rollout_gpus, out.rollout_busy) + idle(out.training_gpus, trains);
   out.energy = energy_of_job(p, used, out.gpus, out.step_time);
   if (p.price.per_gpu) out.cost = *p.price.per_gpu * (static_cast<double>(out.gpus) * out.step_time);
   return out;

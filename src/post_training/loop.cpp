@@ -108,6 +108,7 @@ void post_training_loop::state::train(double t) {
   const bool full = trained + unit() >= set.prompts;
   if (full) cut_tail(t);
   now.wait_s += t - wait_from;
+  const std::int64_t chosen = set.trained_samples > 0 ? std::min(set.trained_samples, set.samples) : set.samples;
   std::vector<std::int64_t> lengths;
   double began = t;
   std::vector<double> ends;
@@ -115,17 +116,22 @@ void post_training_loop::state::train(double t) {
     const prompt_group& g = groups[static_cast<std::size_t>(ready[static_cast<std::size_t>(i)])];
     const auto stale = static_cast<std::size_t>(version - g.version);
     if (out.stale_samples.size() <= stale) out.stale_samples.resize(stale + 1);
-    if (version >= set.warmup) out.stale_samples[stale] += set.samples;
-    now.staleness += static_cast<double>(stale) * static_cast<double>(set.samples);
+    if (version >= set.warmup) out.stale_samples[stale] += chosen;
+    now.staleness += static_cast<double>(stale) * static_cast<double>(chosen);
     began = std::min(began, g.began_s);
     ends.insert(ends.end(), g.ended_s.begin(), g.ended_s.end());
     for (std::int64_t k = 0; k < set.samples; ++k) {
       const rollout_sample& s = samples[static_cast<std::size_t>(g.first + k)];
+      out.recomputed_tokens += static_cast<double>(s.recomputed);
+      // The best of a prompt are trained; which they are does not depend on their lengths.
+      if (k >= chosen) {
+        out.dropped_tokens += s.done;
+        continue;
+      }
       lengths.push_back(s.prompt + s.response + (s.turns - 1) * s.tool_tokens);
       lengths_now.push_back(s.response);
       now.response_tokens += static_cast<double>(s.response);
       now.tokens += static_cast<double>(lengths.back());
-      out.recomputed_tokens += static_cast<double>(s.recomputed);
     }
   }
   now.nine_tenths_s = std::max(now.nine_tenths_s, share_below(ends, 0.9) - began);
@@ -134,7 +140,7 @@ void post_training_loop::state::train(double t) {
   const auto count = static_cast<std::int64_t>(lengths.size());
   now.samples += count;
   const update_times u = price.train(lengths);
-  const double driver = price.sample_s * static_cast<double>(count) + (trained == 0 ? price.step_s : 0);
+  const double driver = price.sample_s * static_cast<double>(unit() * set.samples) + (trained == 0 ? price.step_s : 0);
   const double change = set.colocated && trained == 0 ? price.to_training_s : 0;
   now.change_s += change;
   now.driver_s += driver;

@@ -127,13 +127,14 @@ class trainer_pricing {
       : loop_(w), prices_(p, w), window_(p.training.seq_length), ranks_(p.training.par.dp),
         forward_J_share_(1.0 / 3), reference_s_(reference.base()) {}
 
-  update_times operator()(const std::vector<std::int64_t>& all) {
-    const std::vector<std::int64_t> lengths = trained(all);
+  update_times operator()(const std::vector<std::int64_t>& lengths) {
     update_times out;
     const packed_batch whole = pack(lengths, ranks_, window_, loop_.packing);
     const update_price pass = prices_.of(whole);
-    out.logprobs_s = passes() * loop_.costs.logprobs_factor * pass.forward_s + reference_s_;
+    const double passes_s = passes() * loop_.costs.logprobs_factor * pass.forward_s;
+    out.logprobs_s = passes_s + reference_s_;
     energy_ += passes() * pass.update_J * forward_J_share_;
+    computes_s_ += passes_s;
     const auto mini = static_cast<std::size_t>(std::max<std::int64_t>(1, share(loop_.mini_batch)));
     const double updates_each = loop_.algorithm == post_training_algorithm::ppo ? 2 : 1;  // and the critic's
     for (std::size_t i = 0; i < lengths.size(); i += mini) {
@@ -145,6 +146,7 @@ class trainer_pricing {
       const double times = updates_each * static_cast<double>(loop_.epochs);
       out.update_s += times * u.update_s;
       energy_ += times * u.update_J;
+      computes_s_ += times * u.update_s;
       ++updates_;
       micro_batches_ += static_cast<double>(prices_.micro_batches(b));
       fill_ += b.fill;
@@ -160,6 +162,7 @@ class trainer_pricing {
   }
   void report(post_training_run& out, double measured_share) const {
     out.training_energy = joules::from_base(energy_ * measured_share);
+    out.training_computes = seconds::from_base(computes_s_ * measured_share);
     const double n = std::max(1.0, updates_);
     out.micro_batches = std::llround(micro_batches_ / n);
     out.fill = fill_ / n;
@@ -168,17 +171,8 @@ class trainer_pricing {
 
  private:
   std::int64_t share(std::int64_t samples) const {
-    const std::int64_t of = loop_.loop.samples, kept = loop_.trained_samples;
+    const std::int64_t of = loop_.loop.samples, kept = loop_.loop.trained_samples;
     return kept > 0 && kept < of ? samples * kept / of : samples;
-  }
-  /// The best samples of each prompt; which they are does not depend on their lengths.
-  std::vector<std::int64_t> trained(const std::vector<std::int64_t>& all) const {
-    const std::int64_t of = loop_.loop.samples, kept = loop_.trained_samples;
-    if (kept <= 0 || kept >= of) return all;
-    std::vector<std::int64_t> out;
-    for (std::size_t i = 0; i < all.size(); ++i)
-      if (static_cast<std::int64_t>(i) % of < kept) out.push_back(all[i]);
-    return out;
   }
 
   const post_training_workload& loop_;
@@ -186,7 +180,7 @@ class trainer_pricing {
   std::int64_t window_, ranks_;
   double forward_J_share_;  ///< FLOPs of a forward pass over those of a step
   double reference_s_;
-  double energy_ = 0, updates_ = 0, micro_batches_ = 0, fill_ = 0, tokens_ = 0;
+  double energy_ = 0, computes_s_ = 0, updates_ = 0, micro_batches_ = 0, fill_ = 0, tokens_ = 0;
 };
 
 bytes sum_of(const memory_report& m, std::initializer_list<std::string_view> names) {

@@ -178,7 +178,7 @@ void read_updates(config::reader& w, post_training_workload& p) {
     w.fail("mini_batch_size", "streaming: must divide the samples of a step");
   p.epochs = w.integer_or("epochs", 1, {1, 1000});
   const bool sampling = p.algorithm == rejection_sampling;
-  if (sampling) p.trained_samples = w.integer_or("trained_samples", 1, {1, p.loop.samples});
+  if (sampling) p.loop.trained_samples = w.integer_or("trained_samples", 1, {1, p.loop.samples});
   else w.belongs("trained_samples", "algorithm rejection_sampling");
   p.policy_logprobs = w.boolean_or("policy_logprobs", !sampling && p.algorithm != distillation);
   p.reference_logprobs = w.boolean_or("reference_logprobs", !sampling && p.algorithm != dapo);
@@ -342,7 +342,7 @@ value write_post_training(const post_training_case& c) {
                                    {"tokens", l.tools.tokens}});
   if (l.oversample > 0) out.set("tail", named(l.tail, tail_names));
   if (l.admission == admission_policy::batch) out.set("round_prompts", l.round_prompts);
-  if (p.algorithm == post_training_algorithm::rejection_sampling) out.set("trained_samples", p.trained_samples);
+  if (p.algorithm == post_training_algorithm::rejection_sampling) out.set("trained_samples", l.trained_samples);
   out.set("reward_time", exact_quantity(p.reward.base(), seconds::dim_type::value));
   if (l.colocated) {
     out.set("sleep", named(p.sleep, sleep_names));

@@ -40,6 +40,7 @@ struct tool_settings {
 /// Sizes and policies of a loop.
 struct loop_settings {
   std::int64_t prompts = 1, samples = 1;  ///< per step; per prompt
+  std::int64_t trained_samples = 0;       ///< per prompt; the others are dropped. 0: all
   std::int64_t prompt_tokens = 1;
   response_lengths response;
   tool_settings tools;

@@ -38,6 +38,7 @@ struct post_training_run {
   double tokens_per_micro_batch = 0, fill = 1;  ///< mean over updates
   std::int64_t micro_batches = 0;               ///< per update on the fullest rank, mean
   joules rollout_energy, training_energy;       ///< of working GPUs, in the measured steps
+  seconds training_computes;  ///< time in the measured steps that `training_energy` covers
   std::int64_t gpus() const { return colocated ? rollout_gpus : rollout_gpus + training_gpus; }
 };
 

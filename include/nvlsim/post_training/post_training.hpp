@@ -50,10 +50,9 @@ inline const std::array<std::string, 3> sleep_names = {"awake", "offload", "disc
 /// The loop of a post-training run.
 struct post_training_workload {
   post_training_algorithm algorithm = post_training_algorithm::grpo;
-  loop_settings loop;                ///< `steps` steps are measured, after `warmup` steps
-  std::int64_t mini_batch = 0;       ///< samples per update
-  std::int64_t epochs = 1;           ///< over the samples of a step
-  std::int64_t trained_samples = 0;  ///< per prompt; 0: all
+  loop_settings loop;  ///< `steps` steps are measured, after `warmup` steps
+  std::int64_t mini_batch = 0;  ///< samples per update, with those that are dropped
+  std::int64_t epochs = 1;      ///< over the samples of a step
   bool policy_logprobs = true, reference_logprobs = true;
   packing_kind packing = packing_kind::packed;
   seconds reward;
