@@ -79,15 +79,41 @@ void post_training_loop::state::collect_rewards(double t) {
     const std::int32_t number = rewards.begin()->second;
     rewards.erase(rewards.begin());
     const prompt_group& g = groups[static_cast<std::size_t>(number)];
-    if (g.kept) {
-      ready.push_back(number);
-      continue;
-    }
-    --outstanding;
-    ++out.dropped_prompts;
-    for (std::int64_t k = 0; k < set.samples; ++k)
-      out.dropped_tokens += samples[static_cast<std::size_t>(g.first + k)].done;
+    if (g.kept) ready.insert(std::upper_bound(ready.begin(), ready.end(), number), number);
+    else drop(number);
   }
+}
+
+/// Updates between the start of a group and its own, at most.
+std::int64_t post_training_loop::state::max_age() const {
+  return static_cast<std::int64_t>(std::ceil(set.staleness + set.oversample - 1e-9));
+}
+
+/// Whether the oldest finished groups may be trained next: those that still run can then be trained before they
+/// are too old, with no more than a batch for each later step.
+bool post_training_loop::state::leaves_none_too_old() const {
+  if (!bounded()) return true;
+  const std::int64_t later = set.prompts - trained - unit();  // in this step
+  std::int64_t older = 0;
+  for (const auto& [began, count] : untrained) {
+    if (began >= version) break;
+    older += count;
+    const auto end = std::partition_point(ready.begin(), ready.end(), [&, at = began](std::int32_t number) {
+      return groups[static_cast<std::size_t>(number)].version <= at;
+    });
+    const auto finished = static_cast<std::int64_t>(end - ready.begin());
+    const std::int64_t steps = std::max<std::int64_t>(0, began + max_age() - version);
+    if (finished < older && older - std::min(finished, unit()) > steps * set.prompts + later) return false;
+  }
+  return true;
+}
+
+/// Rounds of dynamic sampling may give more than the steps until their groups are too old can train.
+void post_training_loop::state::drop_too_old() {
+  if (!bounded()) return;
+  auto end = ready.begin();
+  while (end != ready.end() && groups[static_cast<std::size_t>(*end)].version < version - max_age()) drop(*end++);
+  ready.erase(ready.begin(), end);
 }
 
 void post_training_loop::state::open_rollouts(double t) {
@@ -101,7 +127,7 @@ void post_training_loop::state::open_rollouts(double t) {
 
 /// Takes the batch, or the mini-batch, if it is there.
 void post_training_loop::state::train(double t) {
-  if (static_cast<std::int64_t>(ready.size()) < unit()) return;
+  if (static_cast<std::int64_t>(ready.size()) < unit() || !leaves_none_too_old()) return;
   // A round of prompts is one call of the engines, which returns when all have ended.
   const bool rounds = set.colocated && set.admission == admission_policy::batch && set.oversample == 0;
   if (rounds && (in_flight > 0 || !rewards.empty())) return;
@@ -136,6 +162,7 @@ void post_training_loop::state::train(double t) {
   }
   now.nine_tenths_s = std::max(now.nine_tenths_s, share_below(ends, 0.9) - began);
   now.all_s = std::max(now.all_s, *std::max_element(ends.begin(), ends.end()) - began);
+  for (std::int64_t i = 0; i < unit(); ++i) take_away(ready[static_cast<std::size_t>(i)]);
   ready.erase(ready.begin(), ready.begin() + unit());
   const auto count = static_cast<std::int64_t>(lengths.size());
   now.samples += count;
@@ -205,6 +232,7 @@ void post_training_loop::state::end_step(double t) {
   }
   ++version;
   outstanding -= set.prompts;
+  drop_too_old();
   trained = 0;
   lengths_now.clear();
   now = {};

@@ -74,6 +74,7 @@ void post_training_loop::state::begin_group(double t) {
   const std::int64_t together = std::clamp<std::int64_t>(share, 1, set.samples);
   const std::int32_t first = groups[static_cast<std::size_t>(g)].first;
   ++outstanding;
+  ++untrained[version];
   in_flight += set.samples;
   for (std::int64_t i = 0; i < set.samples; i += together) {
     const std::size_t worker = load.begin()->second;
@@ -120,6 +121,24 @@ void post_training_loop::state::act_worker(std::size_t w, double t) {
   retime(w);
 }
 
+/// The group is trained or dropped.
+void post_training_loop::state::take_away(std::int32_t number) {
+  const auto at = untrained.find(groups[static_cast<std::size_t>(number)].version);
+  if (--at->second == 0) untrained.erase(at);
+}
+
+/// What the group has generated is lost.
+void post_training_loop::state::drop(std::int32_t number) {
+  prompt_group& g = groups[static_cast<std::size_t>(number)];
+  if (g.dropped) return;
+  g.dropped = true;
+  take_away(number);
+  --outstanding;
+  ++out.dropped_prompts;
+  for (std::int64_t k = 0; k < set.samples; ++k)
+    out.dropped_tokens += samples[static_cast<std::size_t>(g.first + k)].done;
+}
+
 /// The batch is full: what still runs is lost, or goes on later.
 void post_training_loop::state::cut_tail(double t) {
   const bool drop = set.tail == tail_policy::drop;
@@ -138,19 +157,10 @@ void post_training_loop::state::cut_tail(double t) {
     in_flight = 0;
   }
   if (!drop) return;
-  const auto forget = [&](std::int32_t number) {
-    prompt_group& g = groups[static_cast<std::size_t>(number)];
-    if (g.dropped) return;
-    g.dropped = true;
-    --outstanding;
-    ++out.dropped_prompts;
-    for (std::int64_t k = 0; k < set.samples; ++k)
-      out.dropped_tokens += samples[static_cast<std::size_t>(g.first + k)].done;
-  };
-  for (const std::int32_t i : lost) forget(samples[static_cast<std::size_t>(i)].group);
-  for (const auto& [at, number] : rewards) forget(number);
+  for (const std::int32_t i : lost) drop(samples[static_cast<std::size_t>(i)].group);
+  for (const auto& [at, number] : rewards) drop(number);
   rewards.clear();
-  for (std::size_t i = static_cast<std::size_t>(unit()); i < ready.size(); ++i) forget(ready[i]);
+  for (std::size_t i = static_cast<std::size_t>(unit()); i < ready.size(); ++i) drop(ready[i]);
   if (ready.size() > static_cast<std::size_t>(unit())) ready.resize(static_cast<std::size_t>(unit()));
 }
 

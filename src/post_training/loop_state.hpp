@@ -1,6 +1,7 @@
 // The state of a loop of rollouts and updates.
 #pragma once
 
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -37,7 +38,9 @@ struct post_training_loop::state {
   std::vector<std::size_t> changed;                   ///< actors whose dates changed
   std::vector<std::int32_t> worker_of;                ///< by sample
   std::set<std::pair<double, std::int32_t>> rewards;  ///< groups by the date of their last reward
-  std::vector<std::int32_t> ready, carried;           ///< finished groups; samples to resume
+  std::vector<std::int32_t> ready;                    ///< finished groups, in the order of their begin
+  std::vector<std::int32_t> carried;                  ///< samples to resume
+  std::map<std::int64_t, std::int64_t> untrained;     ///< groups that may be trained, by version
   std::vector<double> busy_since;                     ///< by worker; negative when idle
   std::int64_t outstanding = 0, in_flight = 0;        ///< groups not trained; samples that have not ended
   std::int64_t version = 0, trained = 0;              ///< updates; prompts of this step that are trained
@@ -64,9 +67,15 @@ struct post_training_loop::state {
   void end_sample(std::int32_t sample, double t);
   void act_worker(std::size_t w, double t);
   void cut_tail(double t);
+  void take_away(std::int32_t group);
+  void drop(std::int32_t group);
 
   // trainer
   std::int64_t unit() const { return set.streaming && !set.colocated ? set.mini_batch_prompts : set.prompts; }
+  bool bounded() const { return !set.colocated && (set.oversample == 0 || set.tail == tail_policy::resume); }
+  std::int64_t max_age() const;
+  bool leaves_none_too_old() const;
+  void drop_too_old();
   void act_trainer(double t);
   void collect_rewards(double t);
   void open_rollouts(double t);

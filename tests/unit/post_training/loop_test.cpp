@@ -101,15 +101,54 @@ TEST_CASE("Waiting falls as staleness is allowed, and saturates") {
 }
 
 TEST_CASE("No sample is older than the bound, and on-policy samples are fresh") {
-  for (const double stale : {0.0, 1.0, 3.0}) {
+  for (const double stale : {0.0, 0.3, 0.5, 1.0, 1.5, 2.0, 3.0, 8.0})
+    for (const on_update update : {on_update::drain, on_update::keep_cache, on_update::recompute})
+      for (const double train_s : {0.5, 2.0, 20.0})
+        for (const bool streaming : {false, true})
+          for (const double kept : {1.0, 0.4}) {
+            loop_settings s = settings();
+            s.colocated = false;
+            s.staleness = stale;
+            s.update = update;
+            s.streaming = streaming;
+            s.kept_share = kept;
+            s.response.max = 1 << 15;  // the longest outlast several steps
+            s.warmup = 12;
+            const loop_record r = play_by_queue(s, prices(16, train_s));
+            INFO(stale << " " << static_cast<int>(update) << " " << train_s << " " << streaming << " " << kept);
+            CHECK(std::accumulate(r.stale_samples.begin(), r.stale_samples.end(), std::int64_t{0}) == 6 * 512);
+            CHECK(r.stale_samples.size() <= 1 + static_cast<std::size_t>(std::ceil(stale)));
+            if (stale >= 1) CHECK(r.stale_samples.size() > 1);
+          }
+}
+
+TEST_CASE("Rounds that give more than the bound of staleness lets train drop the oldest") {
+  for (const double stale : {0.0, 1.0, 2.0}) {
     loop_settings s = settings();
     s.colocated = false;
     s.staleness = stale;
-    s.update = on_update::keep_cache;
+    s.admission = admission_policy::batch;
+    s.kept_share = 0.5;
+    s.round_prompts = 192;
     const loop_record r = play_by_queue(s, prices(16, 2));
-    CHECK(std::accumulate(r.stale_samples.begin(), r.stale_samples.end(), std::int64_t{0}) == 6 * 512);
-    if (stale == 0) CHECK(r.stale_samples.size() == 1);
-    else CHECK(r.stale_samples.size() > 1);
+    CHECK(r.stale_samples.size() <= 1 + static_cast<std::size_t>(stale));
+  }
+}
+
+TEST_CASE("Samples of a prompt that are not trained count as dropped") {
+  for (const bool colocated : {true, false}) {
+    loop_settings s = settings();
+    s.colocated = colocated;
+    s.warmup = 0;
+    s.trained_samples = 2;
+    const loop_record r = play_by_queue(s, prices(16, 3));
+    double trained = 0;
+    for (const step_record& x : r.steps) {
+      CHECK(x.samples == 64 * 2);
+      trained += x.response_tokens;
+    }
+    CHECK(r.dropped_tokens + trained == Approx(r.generated_tokens));
+    CHECK(r.dropped_tokens == Approx(0.75 * r.generated_tokens).epsilon(0.1));
   }
 }
 

@@ -49,6 +49,34 @@ TEST_CASE("A step of a loop is its phases") {
   }
 }
 
+TEST_CASE("GPUs that wait draw idle power, whoever they wait for") {
+  const auto energy = [](const char* name, std::vector<override_option> sets) {
+    const result r = run_loop(name, std::move(sets));
+    return std::pair(*r.energy.find("gpus_J")->number(), of(r, "step_time_s"));
+  };
+  // Everything that makes a loop wait and computes nothing.
+  for (const auto& [name, member] : {std::pair{colocated, "/workload/reward/time"},
+                                     {colocated, "/workload/costs/step_host"},
+                                     {colocated, "/workload/costs/change_host"},
+                                     {split, "/workload/costs/step_host"},
+                                     {split, "/workload/costs/transfer_fixed"}}) {
+    INFO(name << " " << member);
+    const platform& p = loop_scenario(name).platform;
+    const auto [short_J, short_s] = energy(name, {{member, "0 s"}});
+    const auto [long_J, long_s] = energy(name, {{member, "1000 s"}});
+    const double gpus = of(run_loop(name), "gpus");
+    CHECK(long_J - short_J == Approx(gpus * p.gpu.idle_power.read().base() * (long_s - short_s)).epsilon(0.02));
+  }
+}
+
+TEST_CASE("Only samples that are trained count as trained") {
+  const result all = run_loop(colocated), best = run_loop(colocated, {{"/workload/algorithm", "rejection_sampling"}});
+  CHECK(of(best, "samples_per_s") * of(best, "step_time_s") ==
+        Approx(of(all, "samples_per_s") * of(all, "step_time_s") / 32));
+  CHECK(of(best, "dropped_token_fraction") == Approx(31.0 / 32).epsilon(0.02));
+  CHECK(of(all, "dropped_token_fraction") == 0);
+}
+
 TEST_CASE("Better hardware never makes a loop slower") {
   const double plain = step(colocated);
   for (const char* better : {"/platform/gpu/hbm_bandwidth=16 TB/s", "/platform/gpu/nvlink=1.8 TB/s",
