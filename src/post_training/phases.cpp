@@ -215,8 +215,17 @@ transfer_job transfer_of(const post_training_parts& p, const post_training_workl
 }
 
 transfer_rates rates_of(const loop_profile& c) {
-  return {c.broadcast_rate,    c.port_share,    c.transfer_fixed, c.per_tensor,
-          c.per_tensor_shared, c.broadcast_hop, c.requantise_rate};
+  transfer_rates r;
+  r.broadcast = c.broadcast_rate;
+  r.rdma = c.rdma_rate;
+  r.port_share = c.port_share;
+  r.fixed = c.transfer_fixed;
+  r.rdma_fixed = c.rdma_fixed;
+  r.per_tensor = c.per_tensor;
+  r.per_tensor_shared = c.per_tensor_shared;
+  r.growth = c.broadcast_growth;
+  r.requantise_rate = c.requantise_rate;
+  return r;
 }
 
 /// Through pageable memory: slower than the link by what the framework's copies reach.

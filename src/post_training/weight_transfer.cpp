@@ -11,9 +11,12 @@ transfer_time time_of(const transfer_job& j, const transfer_rates& r) {
   const auto shards = static_cast<double>(std::max<std::int64_t>(1, j.rollout_shards));
   const bytes in = j.weights / shards;  // of one rollout rank
   if (j.path == transfer_path::broadcast) {
-    out.wire = j.weights / r.broadcast;
-    out.fixed += r.hop * std::log2(static_cast<double>(std::max<std::int64_t>(1, j.servers)));
+    const double doublings = std::log2(static_cast<double>(std::max<std::int64_t>(1, j.servers)));
+    out.wire = j.weights / r.broadcast * (1 + r.growth * doublings);
     out.tensors = r.per_tensor * static_cast<double>(j.tensors);
+  } else if (j.path == transfer_path::rdma) {
+    out.fixed = r.rdma_fixed;
+    out.wire = j.weights / r.rdma;
   } else {
     // All copies leave the trainer; each of its ranks sends the same share.
     const bytes sent = j.weights * (static_cast<double>(j.replicas) / static_cast<double>(j.train_ranks));

@@ -31,7 +31,9 @@ void list_costs(F f, T& c) {
   f("host_copy_rate", c.host_copy_rate, rate);
   f("reference_copies", c.reference_copies, config::range<double>{0, 10});
   f("broadcast_rate", c.broadcast_rate, rate);
-  f("broadcast_hop", c.broadcast_hop, pause);
+  f("broadcast_growth", c.broadcast_growth, config::fraction);
+  f("rdma_rate", c.rdma_rate, rate);
+  f("rdma_fixed", c.rdma_fixed, pause);
   f("port_share", c.port_share, config::range<double>{1e-3, 1});
   f("transfer_fixed", c.transfer_fixed, pause);
   f("per_tensor", c.per_tensor, pause);

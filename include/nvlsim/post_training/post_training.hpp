@@ -35,9 +35,10 @@ struct loop_profile {
   constant<bandwidth> host_copy_rate;
   constant<double> reference_copies;  ///< copies of a rank's weights to or from CPU memory per reference pass
   constant<seconds> change_host;      ///< per switch between rollout and training, each way
-  constant<bandwidth> broadcast_rate, requantise_rate;
+  constant<bandwidth> broadcast_rate, rdma_rate, requantise_rate;
   constant<double> port_share = 1;
-  constant<seconds> transfer_fixed, per_tensor, per_tensor_shared, broadcast_hop;
+  constant<double> broadcast_growth;  ///< share of a broadcast's wire time per doubling of servers
+  constant<seconds> transfer_fixed, rdma_fixed, per_tensor, per_tensor_shared;
   constant<double> error_90 = 0;  ///< relative error that 90 % of step times stay within
   friend bool operator==(const loop_profile&, const loop_profile&) = default;
 };

@@ -12,18 +12,21 @@ namespace nvlsim {
 /// How weights travel. `ipc`: trainer and engine share a GPU; each rank gathers its slice and passes it on in
 /// memory. `broadcast`: the trainer gathers the tensors one by one, and all engines receive all of them.
 /// `reshard`: each rollout rank receives only its slices, from the trainer ranks that have them (NCCL sends and
-/// receives). `rdma`: as `reshard`, but each trainer rank writes into the engines' memory without a collective.
+/// receives). `rdma`: writes into the engines' memory, or reads from the trainer's, without a collective; all
+/// engines receive all tensors, as by `broadcast`.
 enum class transfer_path { ipc, broadcast, reshard, rdma };
 inline const std::array<std::string, 4> transfer_path_names = {"ipc", "broadcast", "reshard", "rdma"};
 
 /// Rates and delays that a framework's code achieves.
 struct transfer_rates {
   bandwidth broadcast;        ///< rate of the whole model through gather, broadcast and load
-  double port_share = 1;      ///< used share: of a rank's slower port by `reshard` and `rdma`, of NVLink by `ipc`
+  bandwidth rdma;             ///< the same through RDMA
+  double port_share = 1;      ///< used share: of a rank's slower port by `reshard`, of NVLink by `ipc`
   seconds fixed;              ///< per transfer: pause, handshake and flush of the engines
-  seconds per_tensor;         ///< per tensor of the checkpoint
+  seconds rdma_fixed;         ///< the same by `rdma`, with registration of memory
+  seconds per_tensor;         ///< per tensor of the checkpoint, where not part of a rate (`rdma`)
   seconds per_tensor_shared;  ///< the same by `ipc`, where all ranks gather each tensor in turn
-  seconds hop;                ///< per doubling of the servers that receive a broadcast
+  double growth = 0;          ///< share of a broadcast's wire time per doubling of the servers that receive it
   bandwidth requantise_rate;  ///< rate per GPU of casting 16-bit weights to a narrower format
 };
 
