@@ -169,6 +169,8 @@ post_training_metrics measure_post_training(const platform& p, const post_traini
   const double generated = std::max(1.0, r.generated_tokens * all);
   out.dropped_fraction = std::min(1.0, r.dropped_tokens / generated);
   out.recomputed_fraction = r.recomputed_tokens / generated;
+  out.nine_tenths = time(&step_record::nine_tenths_s);
+  out.all_ended = time(&step_record::all_s);
   out.tail_fraction = mean([](const step_record& s) { return s.all_s > 0 ? 1 - s.nine_tenths_s / s.all_s : 0; });
   out.length_p50 = mean([](const step_record& s) { return s.length_p50; });
   out.length_p99 = mean([](const step_record& s) { return s.length_p99; });
@@ -236,7 +238,11 @@ value breakdown_of(const post_training_workload& w, const post_training_metrics&
                                            {"p99", m.length_p99},
                                            {"max", m.length_max},
                                            {"cut_share", share_cut(w.loop.response)}});
-  out.set("updates", value::object{{"micro_batches", run.micro_batches},
+  out.set("generation", value::object{{"nine_tenths_s", m.nine_tenths.base()}, {"all_s", m.all_ended.base()}});
+  out.set("updates", value::object{{"per_step", run.updates},
+                                   {"critic_share", run.critic_share},
+                                   {"copy_share", run.copy_share},
+                                   {"micro_batches", run.micro_batches},
                                    {"tokens_per_micro_batch", run.tokens_per_micro_batch},
                                    {"fill", run.fill}});
   out.set("weight_transfer", value::object{{"wire_s", run.transfer.wire.base()},
@@ -284,13 +290,17 @@ void add_picture(run_record& out, const post_training_run& run) {
 
 void add_notes(result& r, const post_training_workload& w, const post_training_metrics& m,
                const post_training_run& run) {
-  const auto percent = [](double x) { return 100 * x; };
+  const auto percent = [](double x) { return 100 * std::max(0.0, x); };
+  // Pools that both wait, wait for each other.
+  constexpr double waits = 0.1;
+  const char* slower = 1 - m.rollout_busy > waits && 1 - m.training_busy > waits ? "each waits for the other"
+                       : m.rollout_busy > m.training_busy                        ? "rollouts are the bottleneck"
+                                                                                 : "training is the bottleneck";
   if (run.colocated) r.notes.push_back(fmt::format("rollouts and training take turns on {} GPUs", m.gpus));
   else
     r.notes.push_back(fmt::format(
         "{} GPUs generate, idle {:.0f} % of the step; {} GPUs train, waiting {:.0f} % of it: {}", m.rollout_gpus,
-        percent(1 - m.rollout_busy), m.training_gpus, percent(1 - m.training_busy),
-        m.rollout_busy > m.training_busy ? "rollouts are the bottleneck" : "training is the bottleneck"));
+        percent(1 - m.rollout_busy), m.training_gpus, percent(1 - m.training_busy), slower));
   if (m.tail_fraction > 0.25)
     r.notes.push_back(fmt::format("the last 10 % of a batch's samples take {:.0f} % of its generation",
                                   percent(m.tail_fraction)));
@@ -302,10 +312,58 @@ void add_notes(result& r, const post_training_workload& w, const post_training_m
         fmt::format("{:.0f} % of the tokens of micro-batches are filled; packing {}, {} sequences "
                     "of an update",
                     percent(run.fill), packing_names[static_cast<std::size_t>(w.packing)], w.mini_batch));
-  if (w.algorithm == post_training_algorithm::ppo)
+  if (w.algorithm == post_training_algorithm::dapo && w.loop.kept_share >= 1)
+    r.notes.push_back("dapo drops no prompts: kept_share, the share of those that teach anything, is 1");
+  if (w.algorithm == post_training_algorithm::ppo && !w.models.critic)
     r.notes.push_back("the critic is taken to have the policy's shape and layout");
-  if (w.algorithm == post_training_algorithm::distillation)
+  if (w.algorithm == post_training_algorithm::distillation && !w.models.teacher)
     r.notes.push_back("the teacher is taken to have the policy's shape and layout");
+  if (w.reward.on_trainer && !w.models.reward)
+    r.notes.push_back("the reward model is taken to have the policy's shape and layout");
+}
+
+}  // namespace
+
+namespace {
+
+double breakdown_at(const result& r, const char* pointer) {
+  const value* v = r.breakdown.at_pointer(pointer);
+  if (!v) return 0;
+  if (const std::int64_t* n = v->integer()) return static_cast<double>(*n);
+  return v->number() ? *v->number() : 0;
+}
+
+/// The oldest batch that is trained, from its first start on, and what of that other work hides.
+void explain_wait(explanation& out, const result& r) {
+  const double body = breakdown_at(r, "/generation/nine_tenths_s"), all = breakdown_at(r, "/generation/all_s");
+  const double rest = *out.amount - all;
+  out.taken_apart = out.metric;
+  out.trees.push_back(
+      {"by part",
+       {out.metric,
+        *out.amount,
+        {},
+        {{"until 90 % of a batch's samples have ended", body, {}, {}},
+         {"its last 10 %", all - body, {}, {}},
+         rest < 0 ? cause{"hidden", rest, "behind log-probabilities, updates and transfers of earlier batches", {}}
+                  : cause{"rewards and other samples", rest, "between the last end and the first update", {}}}}});
+}
+
+/// Updates, their micro-batches, and whose they are.
+void explain_updates(explanation& out, const result& r) {
+  const double updates = breakdown_at(r, "/updates/per_step");
+  const double each = std::max(1.0, breakdown_at(r, "/updates/micro_batches"));
+  const double critic = breakdown_at(r, "/updates/critic_share") * *out.amount;
+  const double copies = breakdown_at(r, "/updates/copy_share") * *out.amount;
+  if (updates > 0)
+    out.factors = {{"updates_per_step", updates, 1},
+                   {"micro_batches_per_update", each, 1},
+                   {"time_per_micro_batch_s", *out.amount / updates / each, 1}};
+  out.taken_apart = out.metric;
+  cause whole{out.metric, *out.amount, {}, {{"policy", *out.amount - critic - copies, {}, {}}}};
+  if (critic > 0) whole.parts.push_back({"critic", critic, {}, {}});
+  if (copies > 0) whole.parts.push_back({"states of the critic, to the GPU and back", copies, {}, {}});
+  out.trees.push_back({"by model", std::move(whole)});
 }
 
 }  // namespace
@@ -321,6 +379,8 @@ void explain_loop(explanation& out, const result& r) {
     out.taken_apart = out.metric;
     out.trees.push_back({"by phase", std::move(whole)});
   }
+  if (out.metric == "generation_wait_s") explain_wait(out, r);
+  if (out.metric == "update_s") explain_updates(out, r);
   out.notes.emplace_back(
       "breakdown of the result has the phases of each step, pools, lengths, staleness and the transfer of "
       "weights; "

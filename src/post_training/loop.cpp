@@ -167,7 +167,8 @@ void post_training_loop::state::train(double t) {
   const auto count = static_cast<std::int64_t>(lengths.size());
   now.samples += count;
   const update_times u = price.train(lengths);
-  const double driver = price.sample_s * static_cast<double>(unit() * set.samples) + (trained == 0 ? price.step_s : 0);
+  const double driver =
+      price.sample_s * static_cast<double>(unit() * set.samples) + (trained == 0 ? price.step_s : 0);
   const double change = set.colocated && trained == 0 ? price.to_training_s : 0;
   now.change_s += change;
   now.driver_s += driver;

@@ -101,6 +101,16 @@ void post_training_loop::state::begin_groups(double t) {
   for (std::int64_t i = 0; i < round; ++i) begin_group(t);
 }
 
+/// When a sample that ends at `t` has its reward: it waits for the first free slot.
+double post_training_loop::state::scored(double t) {
+  if (price.reward_slots == 0 || price.reward_s == 0) return t + price.reward_s;
+  if (static_cast<std::int64_t>(reward_slots.size()) < price.reward_slots)
+    return *reward_slots.insert(t + price.reward_s);
+  const double free = *reward_slots.begin();
+  reward_slots.erase(reward_slots.begin());
+  return *reward_slots.insert(std::max(t, free) + price.reward_s);
+}
+
 void post_training_loop::state::end_sample(std::int32_t sample, double t) {
   const auto worker = static_cast<std::size_t>(worker_of[static_cast<std::size_t>(sample)]);
   count_load(worker, -1);
@@ -108,8 +118,9 @@ void post_training_loop::state::end_sample(std::int32_t sample, double t) {
   prompt_group& g = groups[static_cast<std::size_t>(number)];
   --in_flight;
   g.ended_s.push_back(t);
+  g.scored_s = std::max(g.scored_s, scored(t));
   if (--g.left > 0) return;
-  rewards.insert({t + price.reward_s, number});
+  rewards.insert({g.scored_s, number});
   retime(trainer());
 }
 
@@ -141,22 +152,22 @@ void post_training_loop::state::drop(std::int32_t number) {
 
 /// The batch is full: what still runs is lost, or goes on later.
 void post_training_loop::state::cut_tail(double t) {
-  const bool drop = set.tail == tail_policy::drop;
-  const bool in_turns = set.colocated || (set.staleness == 0 && set.oversample > 0 && drop);
+  const bool drops = set.tail == tail_policy::drop;
+  const bool in_turns = set.colocated || (set.staleness == 0 && set.oversample > 0 && drops);
   if (!in_turns) return;
   std::vector<std::int32_t> lost;
   if (in_flight > 0) {
     for (std::size_t w = 0; w < workers.size(); ++w) {
       for (const std::int32_t i : workers[w].stop(t)) {
         count_load(w, -1);
-        (drop ? lost : carried).push_back(i);
+        (drops ? lost : carried).push_back(i);
       }
       note_busy(w, t);
       retime(w);
     }
     in_flight = 0;
   }
-  if (!drop) return;
+  if (!drops) return;
   for (const std::int32_t i : lost) drop(samples[static_cast<std::size_t>(i)].group);
   for (const auto& [at, number] : rewards) drop(number);
   rewards.clear();

@@ -16,6 +16,7 @@ struct prompt_group {
   std::int64_t left = 0;     ///< samples that have not ended
   std::int64_t version = 0;  ///< version of the weights when it started
   double began_s = 0;
+  double scored_s = 0;  ///< the last reward so far
   std::vector<double> ended_s;
   bool kept = true;  ///< its samples are useful for training
   bool dropped = false;
@@ -41,6 +42,7 @@ struct post_training_loop::state {
   std::vector<std::int32_t> ready;                    ///< finished groups, in the order of their begin
   std::vector<std::int32_t> carried;                  ///< samples to resume
   std::map<std::int64_t, std::int64_t> untrained;     ///< groups that may be trained, by version
+  std::multiset<double> reward_slots;                 ///< when each has scored what it has
   std::vector<double> busy_since;                     ///< by worker; negative when idle
   std::int64_t outstanding = 0, in_flight = 0;        ///< groups not trained; samples that have not ended
   std::int64_t version = 0, trained = 0;              ///< updates; prompts of this step that are trained
@@ -64,6 +66,7 @@ struct post_training_loop::state {
   void begin_group(double t);
   void begin_groups(double t);
   void hand(std::int32_t sample, std::size_t worker, double t);
+  double scored(double t);
   void end_sample(std::int32_t sample, double t);
   void act_worker(std::size_t w, double t);
   void cut_tail(double t);

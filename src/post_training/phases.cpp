@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "nvlsim/serving/iteration_prices.hpp"
 #include "nvlsim/serving/limits.hpp"
@@ -24,8 +25,8 @@ struct update_price {
 /// Prices updates by the number of their micro-batches, which is all that differs between them.
 class update_prices {
  public:
-  update_prices(const post_training_parts& p, const post_training_workload& w) : parts_(p), loop_(w) {
-    base_ = p.training;
+  update_prices(const post_training_parts& p, const post_training_workload& w, const model& m)
+      : parts_(p), loop_(w), model_(m), base_(layout_of(p, m)) {
     if (w.packing == packing_kind::packed || w.packing == packing_kind::dynamic) {
       const response_lengths& r = w.loop.response;
       const double deviation = log_deviation(r);
@@ -61,6 +62,14 @@ class update_prices {
     return std::max<std::int64_t>(1, (m + step - 1) / step) * step;
   }
 
+  /// The trainer's layout. A model without experts spreads none.
+  static training_workload layout_of(const post_training_parts& p, const model& m) {
+    training_workload w = p.training;
+    const auto routed = [](const layer_spec& l) { return l.routed(); };
+    if (std::none_of(m.layers.begin(), m.layers.end(), routed)) w.par.ep = w.par.etp = 1;
+    return w;
+  }
+
  private:
   static constexpr double size_steps = 16;  ///< sizes of dynamic micro-batches that are priced, up to the window
 
@@ -73,7 +82,9 @@ class update_prices {
     training_workload w = base_;
     w.seq_length = std::max<std::int64_t>(1, tokens);
     w.global_batch_size = count * w.micro_batch_size * w.par.dp;
-    const auto& [p, rs, rm, r, s, m, t] = parts_;
+    const platform& p = parts_.hardware;
+    const stack& s = parts_.training_stack;
+    const model& m = model_;
     update_price out;
     // A plan of a few micro-batches has the passes of all.
     training_workload few = w;
@@ -114,53 +125,78 @@ class update_prices {
 
   const post_training_parts& parts_;
   const post_training_workload& loop_;
+  const model& model_;
   training_workload base_;
   std::map<std::int64_t, step_cache> caches_;  ///< by tokens of a micro-batch: one cache knows one size
   std::map<std::pair<std::int64_t, std::int64_t>, update_price> known_;
 };
 
+const model& critic_of(const post_training_parts& p, const post_training_workload& w) {
+  return w.models.critic ? *w.models.critic : p.training_model;
+}
+
+/// Time in which models and states come to the GPU and leave it, for each batch that the trainer takes.
+struct copy_times {
+  seconds passes, updates;
+};
+
 /// The trainer's part of a loop.
 class trainer_pricing {
  public:
-  /// `reference` is the time in which the reference takes the place of the policy, and the other way.
-  trainer_pricing(const post_training_parts& p, const post_training_workload& w, seconds reference)
-      : loop_(w), prices_(p, w), window_(p.training.seq_length), ranks_(p.training.par.dp),
-        forward_J_share_(1.0 / 3), reference_s_(reference.base()) {}
+  trainer_pricing(const post_training_parts& p, const post_training_workload& w, const copy_times& copies)
+      : loop_(w), prices_(p, w, p.training_model), window_(p.training.seq_length), ranks_(p.training.par.dp),
+        forward_J_share_(1.0 / 3), copies_(copies) {
+    using enum post_training_algorithm;
+    if (w.algorithm == ppo) critic_.emplace(p, w, critic_of(p, w));
+    if (w.models.teacher) teacher_.emplace(p, w, *w.models.teacher);
+    if (w.reward.on_trainer) reward_.emplace(p, w, w.models.reward ? *w.models.reward : p.training_model);
+  }
 
   update_times operator()(const std::vector<std::int64_t>& lengths) {
     update_times out;
     const packed_batch whole = pack(lengths, ranks_, window_, loop_.packing);
-    const update_price pass = prices_.of(whole);
-    const double passes_s = passes() * loop_.costs.logprobs_factor * pass.forward_s;
-    out.logprobs_s = passes_s + reference_s_;
-    energy_ += passes() * pass.update_J * forward_J_share_;
+    double passes_s = 0;
+    const auto pass = [&](update_prices& of) {
+      const update_price price = of.of(whole);
+      passes_s += loop_.costs.logprobs_factor * price.forward_s;
+      energy_ += price.update_J * forward_J_share_;
+    };
+    if (loop_.policy_logprobs) pass(prices_);
+    if (loop_.reference_logprobs) pass(teacher_ ? *teacher_ : prices_);
+    if (critic_) pass(*critic_);  // values
+    if (reward_) pass(*reward_);
+    out.logprobs_s = passes_s + copies_.passes.base();
     computes_s_ += passes_s;
     const auto mini = static_cast<std::size_t>(std::max<std::int64_t>(1, share(loop_.mini_batch)));
-    const double updates_each = loop_.algorithm == post_training_algorithm::ppo ? 2 : 1;  // and the critic's
+    out.update_s = copies_.updates.base();
     for (std::size_t i = 0; i < lengths.size(); i += mini) {
       const auto end = std::min(lengths.size(), i + mini);
       const packed_batch b = pack(
           {lengths.begin() + static_cast<std::ptrdiff_t>(i), lengths.begin() + static_cast<std::ptrdiff_t>(end)},
           ranks_, window_, loop_.packing);
-      const update_price u = prices_.of(b);
-      const double times = updates_each * static_cast<double>(loop_.epochs);
-      out.update_s += times * u.update_s;
-      energy_ += times * u.update_J;
-      computes_s_ += times * u.update_s;
+      for (update_prices* of : {&prices_, critic_ ? &*critic_ : nullptr}) {
+        if (!of) continue;
+        const update_price u = of->of(b);
+        const double times = static_cast<double>(loop_.epochs);
+        out.update_s += times * u.update_s;
+        if (of != &prices_) critic_s_ += times * u.update_s;
+        energy_ += times * u.update_J;
+        computes_s_ += times * u.update_s;
+      }
       ++updates_;
       micro_batches_ += static_cast<double>(prices_.micro_batches(b));
       fill_ += b.fill;
       tokens_ += b.tokens;
     }
+    update_s_ += out.update_s;
+    copies_s_ += copies_.updates.base();
     return out;
   }
 
-  double passes() const {
-    double n = (loop_.policy_logprobs ? 1 : 0) + (loop_.reference_logprobs ? 1 : 0);
-    if (loop_.algorithm == post_training_algorithm::ppo) n += 1;  // values of the critic
-    return n;
-  }
-  void report(post_training_run& out, double measured_share) const {
+  /// `steps`: all, with the warm-up.
+  void report(post_training_run& out, double measured_share, double steps) const {
+    out.updates = updates_ / steps;
+    if (update_s_ > 0) out.critic_share = critic_s_ / update_s_, out.copy_share = copies_s_ / update_s_;
     out.training_energy = joules::from_base(energy_ * measured_share);
     out.training_computes = seconds::from_base(computes_s_ * measured_share);
     const double n = std::max(1.0, updates_);
@@ -177,10 +213,12 @@ class trainer_pricing {
 
   const post_training_workload& loop_;
   update_prices prices_;
+  std::optional<update_prices> critic_, teacher_, reward_;
   std::int64_t window_, ranks_;
   double forward_J_share_;  ///< FLOPs of a forward pass over those of a step
-  double reference_s_;
-  double energy_ = 0, computes_s_ = 0, updates_ = 0, micro_batches_ = 0, fill_ = 0, tokens_ = 0;
+  copy_times copies_;
+  double energy_ = 0, computes_s_ = 0, update_s_ = 0, critic_s_ = 0, copies_s_ = 0;
+  double updates_ = 0, micro_batches_ = 0, fill_ = 0, tokens_ = 0;
 };
 
 bytes sum_of(const memory_report& m, std::initializer_list<std::string_view> names) {
@@ -197,7 +235,7 @@ std::int64_t tensors_of(const model& m) {
   return out;
 }
 
-transfer_job transfer_of(const post_training_parts& p, const post_training_workload& w, bool one_domain) {
+transfer_job transfer_of(const post_training_parts& p, const post_training_workload& w) {
   transfer_job j;
   j.path = w.transfer;
   const double parameters = static_cast<double>(nvlsim::parameters(p.training_model));
@@ -208,7 +246,8 @@ transfer_job transfer_of(const post_training_parts& p, const post_training_workl
   j.rollout_shards = p.rollout.gpus_per_replica();
   j.replicas = p.rollout.replicas;
   j.servers = std::max<std::int64_t>(1, (j.rollout_ranks + p.hardware.vm.gpus - 1) / p.hardware.vm.gpus);
-  const bool on_nvlink = one_domain || w.transfer == transfer_path::ipc;
+  const std::int64_t gpus = j.train_ranks + (w.loop.colocated ? 0 : j.rollout_ranks);
+  const bool on_nvlink = gpus <= p.hardware.gpus_per_rack() || w.transfer == transfer_path::ipc;
   j.port = on_nvlink ? p.hardware.gpu.nvlink.read() : p.hardware.fabric.nic_bandwidth.read();
   j.requantise = bytes_per_element(p.rollout.weights) < 2;
   return j;
@@ -234,22 +273,85 @@ bandwidth pageable_rate(const post_training_parts& p, const loop_profile& c) {
   return link > bandwidth{} ? std::min(link, copies) : copies;
 }
 
-/// Both keep one set of weights on the GPU: the policy's leave, the reference's come, and the policy's come back.
-seconds reference_time(const post_training_parts& p, const post_training_workload& w, const memory_report& m) {
-  if (!w.reference_logprobs) return {};
-  return sum_of(m, {"weights"}) * w.costs.reference_copies.read() / pageable_rate(p, w.costs);
+/// Memory of training another model in the trainer's layout.
+memory_report memory_of(const post_training_parts& p, const model& m) {
+  return training_memory(p.hardware, p.training_stack, m, update_prices::layout_of(p, m));
+}
+
+/// One set of weights is on the GPU: the policy's leave, the reference's, teacher's or reward model's come, and
+/// the policy's come back. A critic whose states are in CPU memory brings its weights for values, and all of them
+/// for its update, after which they leave.
+copy_times copies_of(const post_training_parts& p, const post_training_workload& w, const post_training_run& run) {
+  copy_times out;
+  const bandwidth pageable = pageable_rate(p, w.costs), link = p.hardware.gpu.c2c.read();
+  const bytes policy = sum_of(run.training_memory, {"weights"});
+  const double copies = w.costs.reference_copies.read();
+  const auto visit = [&](const std::shared_ptr<const model>& other) {
+    if (!other) return policy * copies / pageable;
+    return (policy * std::max(0.0, copies - 1) + sum_of(memory_of(p, *other), {"weights"})) / pageable;
+  };
+  if (w.reference_logprobs) out.passes += visit(w.models.teacher);
+  if (w.reward.on_trainer) out.passes += visit(w.models.reward);
+  if (w.offload_critic) {
+    const memory_report critic = memory_of(p, critic_of(p, w));
+    const bytes weights = sum_of(critic, {"weights"}), optimizer = sum_of(critic, {"optimizer"});
+    out.passes += weights / link;
+    out.updates = 2.0 * (weights / link + optimizer / pageable);
+  }
+  return out;
+}
+
+/// Layouts and memory of the models beside the policy. A critic's states join the trainer's, or stay in CPU
+/// memory.
+void add_models(const post_training_parts& p, const post_training_workload& w, post_training_run& out) {
+  const auto check = [&](const char* who, const model& m) {
+    for (const std::string& r : training_problems(p.hardware, m, update_prices::layout_of(p, m)))
+      out.reasons.push_back(fmt::format("{}: {}", who, r));
+    return out.reasons.empty();
+  };
+  const auto visits = [&](const char* who, const std::shared_ptr<const model>& m) {
+    if (!m || !check(who, *m)) return;
+    const bytes weights = sum_of(memory_of(p, *m), {"weights"});
+    if (weights > out.training_memory.usable)
+      out.reasons.push_back(fmt::format("{}: {:.1f} GB of weights exceed the {:.1f} GB of a GPU", who,
+                                        weights.base() / 1e9, out.training_memory.usable.base() / 1e9));
+  };
+  visits("teacher", w.models.teacher);
+  visits("reward model", w.models.reward);
+  if (w.algorithm != post_training_algorithm::ppo) return;
+  const model& m = critic_of(p, w);
+  if (!check("critic", m)) return;
+  const memory_report critic = memory_of(p, m);
+  if (w.offload_critic) {
+    if (critic.refused())
+      out.reasons.push_back(fmt::format("critic: {:.1f} GB exceed the {:.1f} GB of a GPU",
+                                        critic.peak.base() / 1e9, critic.usable.base() / 1e9));
+    if (!(p.hardware.gpu.c2c.read() > bandwidth{}))
+      out.reasons.push_back(
+          fmt::format("{} has no GPU-CPU bandwidth (gpu/c2c), which offload_critic needs", p.hardware.name));
+    out.moved_to_cpu += sum_of(critic, {"weights", "optimizer"});
+    return;
+  }
+  for (const memory_item& i : critic.items) {
+    if (i.name != "weights" && i.name != "gradients" && i.name != "optimizer") continue;
+    out.training_memory.items.push_back({"critic_" + i.name, i.size, i.reason, {}});
+    out.training_memory.peak += i.size;
+    out.training_memory.allocated += i.size;
+  }
 }
 
 /// Changes between rollout and training on the same GPUs. Gradients are given up and not moved.
 void add_changes(const post_training_parts& p, const post_training_workload& w, post_training_run& out) {
   const bytes engine =
       w.sleep == sleep_level::offload ? sum_of(out.rollout_memory, {"weights", "vocabulary_weights"}) : bytes{};
-  const bytes weights = sum_of(out.training_memory, {"weights"});
-  const bytes optimizer = sum_of(out.training_memory, {"optimizer"});
-  const bytes states = sum_of(out.training_memory, {"weights", "gradients", "optimizer"});
+  const bytes weights = sum_of(out.training_memory, {"weights", "critic_weights"});
+  const bytes optimizer = sum_of(out.training_memory, {"optimizer", "critic_optimizer"});
+  const bytes states = sum_of(out.training_memory, {"weights", "gradients", "optimizer", "critic_weights",
+                                                    "critic_gradients", "critic_optimizer"});
   const bytes pinned = engine + (w.offload_training ? weights : bytes{});
   const bytes pageable = w.offload_training ? optimizer : bytes{};
-  const bytes leaves = out.moved_to_cpu = pinned + pageable;
+  const bytes leaves = pinned + pageable;
+  out.moved_to_cpu += leaves;
   const bandwidth link = p.hardware.gpu.c2c.read();
   if (leaves > bytes{} && !(link > bandwidth{})) {
     out.reasons.push_back(
@@ -261,9 +363,9 @@ void add_changes(const post_training_parts& p, const post_training_workload& w, 
   if (leaves > bytes{}) out.to_training += pinned / link + pageable / pageable_rate(p, w.costs);
   out.to_rollout = out.to_training;
   const bytes room = cpu_room(p.hardware);
-  if (leaves > room)
+  if (out.moved_to_cpu > room)
     out.reasons.push_back(fmt::format("moving {:.1f} GB of each GPU to CPU memory exceeds its {:.1f} GB",
-                                      leaves.base() / 1e9, room.base() / 1e9));
+                                      out.moved_to_cpu.base() / 1e9, room.base() / 1e9));
   const bytes beside_training = w.sleep == sleep_level::awake ? out.rollout_memory.peak : bytes{};
   const bytes beside_rollout = w.offload_training ? bytes{} : states;
   const auto check = [&](const char* phase, const memory_report& m, bytes beside, const char* whose) {
@@ -314,6 +416,10 @@ bool post_training_workload::operator==(const post_training_workload& o) const {
   return costs == o.costs && framework == o.framework && mini_batch == o.mini_batch && algorithm == o.algorithm;
 }
 
+transfer_time weight_transfer_time(const post_training_parts& p, const post_training_workload& w) {
+  return time_of(transfer_of(p, w), rates_of(w.costs));
+}
+
 seconds forward_time(const plan& step, std::int64_t micro_batches_planned, std::int64_t micro_batches) {
   seconds sum, slowest;
   for (const rank_class& c : step.classes) {
@@ -352,6 +458,7 @@ post_training_run run_loop(const post_training_parts& p, const post_training_wor
   if (p.rollout_model.max_positions > 0 && longest > static_cast<double>(p.rollout_model.max_positions))
     out.reasons.push_back(fmt::format("rollout: a sample of {:.0f} tokens exceeds the {} that {} takes", longest,
                                       p.rollout_model.max_positions, p.rollout_model.name));
+  add_models(p, w, out);
   if (out.training_memory.refused())
     out.reasons.push_back(fmt::format("training: {:.1f} GB exceed the {:.1f} GB of a GPU",
                                       out.training_memory.peak.base() / 1e9,
@@ -359,17 +466,17 @@ post_training_run run_loop(const post_training_parts& p, const post_training_wor
   if (out.colocated) add_changes(p, w, out);
   if (!out.reasons.empty()) return out;
 
-  const bool one_domain = out.gpus() <= p.hardware.gpus_per_rack();
-  out.transfer = time_of(transfer_of(p, w, one_domain), rates_of(w.costs));
+  out.transfer = weight_transfer_time(p, w);
   iteration_costs costs(p.hardware, p.rollout_stack, p.rollout_model, p.rollout);
   iteration_prices prices(costs, 1);
-  trainer_pricing trainer(p, w, reference_time(p, w, out.training_memory));
+  trainer_pricing trainer(p, w, copies_of(p, w, out));
   loop_prices all;
   all.engine = engine_of(p, w, memory, prices);
   all.workers = std::int64_t{p.rollout.replicas} * p.rollout.pp;
   out.workers = all.workers;
   all.train = [&trainer](const std::vector<std::int64_t>& lengths) { return trainer(lengths); };
-  all.reward_s = w.reward.base();
+  all.reward_s = w.reward.time.base();
+  all.reward_slots = w.reward.slots;
   all.sample_s = w.costs.sample_host.base();
   all.step_s = w.costs.step_host.base();
   all.to_training_s = out.to_training.base();
@@ -378,7 +485,7 @@ post_training_run run_loop(const post_training_parts& p, const post_training_wor
   out.record = play(w.loop, all);
 
   const double share = static_cast<double>(w.loop.steps) / static_cast<double>(w.loop.steps + w.loop.warmup);
-  trainer.report(out, share);
+  trainer.report(out, share, static_cast<double>(w.loop.steps + w.loop.warmup));
   const double busy_gpus = static_cast<double>(out.rollout_gpus) / static_cast<double>(all.workers);
   double joule = 0, busy = 0;
   for (const iteration_use& u : prices.uses(false)) {

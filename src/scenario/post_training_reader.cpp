@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <span>
 
 #include "nvlsim/config/fields.hpp"
+#include "nvlsim/model/model.hpp"
 #include "nvlsim/post_training/post_training.hpp"
 #include "nvlsim/scenario/inputs.hpp"
 #include "nvlsim/units/units_text.hpp"
@@ -145,7 +147,11 @@ void read_synchrony(config::reader& w, loop_settings& l) {
   l.tail = static_cast<tail_policy>(w.one_of_or("tail", tail_names, 0));
   if (w.has("tail") && l.oversample == 0) w.fail("tail", "has no effect without oversample");
   if (l.oversample > 0 && l.staleness > 0)
-    w.fail("oversample", "cannot be combined with staleness, where a step begins before the one before it ends");
+    w.fail("oversample",
+           "cannot be combined with staleness: when a batch is full, the prompts of the next are already running; "
+           "a larger staleness begins as many more");
+  if (l.admission == admission_policy::batch && l.staleness != std::floor(l.staleness))
+    w.fail("staleness", "admission batch begins whole batches: give a whole number");
   l.kept_share = w.number_or("kept_share", 1, {0.01, 1});
   if (l.admission == admission_policy::batch) {
     l.round_prompts = w.integer_or("round_prompts", l.prompts, counts);
@@ -187,7 +193,38 @@ void read_updates(config::reader& w, post_training_workload& p) {
   p.packing = static_cast<packing_kind>(w.one_of_or("packing", packing_names, 0));
 }
 
-post_training_workload read_loop(config::reader& w, const config::document& doc) {
+/// `load` reads a model by the name of a member.
+using model_loader = std::function<std::shared_ptr<const model>(config::reader& r, const char* member)>;
+
+void read_reward(config::reader r, post_training_workload& p, const model_loader& load) {
+  reward_settings& out = p.reward;
+  out.kind = static_cast<reward_kind>(r.one_of_or("kind", reward_kind_names, 0));
+  const bool timed = r.has("time");
+  if (const auto t = r.find_quantity<seconds>("time")) out.time = *t;
+  if (!timed && out.kind == reward_kind::sandbox) r.fail("time", "a sandbox needs the time of a response");
+  if (timed) out.slots = r.integer_or("slots", 0, {1, 1 << 20});
+  else r.belongs("slots", "rewards with a time");
+  out.on_trainer = out.kind == reward_kind::model && !timed;
+  if (out.on_trainer) p.models.reward = load(r, "model");
+  else r.belongs("model", "kind model without a time, which the trainer's GPUs compute");
+  r.done();
+}
+
+/// Models beside the policy, and where their states are.
+void read_models(config::reader& w, post_training_workload& p, const model_loader& load) {
+  using enum post_training_algorithm;
+  if (p.algorithm == ppo) {
+    p.models.critic = load(w, "critic");
+    p.offload_critic = w.boolean_or("offload_critic", false);
+  } else {
+    for (const char* member : {"critic", "offload_critic"}) w.belongs(member, "algorithm ppo");
+  }
+  if (p.algorithm == distillation) p.models.teacher = load(w, "teacher");
+  else w.belongs("teacher", "algorithm distillation");
+  if (auto reward = w.find_child("reward")) read_reward(std::move(*reward), p, load);
+}
+
+post_training_workload read_loop(config::reader& w, const config::document& doc, const model_loader& load) {
   post_training_workload p;
   p.algorithm = static_cast<post_training_algorithm>(w.one_of_or("algorithm", algorithm_names, 0));
   p.loop.prompts = w.integer({"prompts", {"num_prompts_per_step"}}, counts);
@@ -199,7 +236,7 @@ post_training_workload read_loop(config::reader& w, const config::document& doc)
   read_synchrony(w, p.loop);
   read_updates(w, p);
   read_memory(w, p);
-  if (const auto t = w.find_quantity<seconds>("reward_time")) p.reward = *t;
+  read_models(w, p, load);
   p.loop.steps = w.integer_or("steps", 4, {1, 10'000});
   const auto usual = static_cast<std::int64_t>(p.loop.staleness) + (p.loop.colocated ? 0 : 3);
   p.loop.warmup = w.integer_or("warmup", usual, {0, 10'000});
@@ -266,7 +303,14 @@ post_training_case read_post_training(config::reader& r, const config::document&
                                       const scenario_reader& read_alone, diagnostics& problems) {
   config::reader w = r.child("workload");
   w.ignore("kind");
-  post_training_workload loop = read_loop(w, doc);
+  const model_loader load = [&](config::reader& of, const char* member) -> std::shared_ptr<const model> {
+    const auto name = of.find_string(member);
+    if (!name) return nullptr;
+    const std::string pointer = of.pointer() + "/" + member;
+    const problem at{doc.origin_of(pointer).where, pointer, {}, {}};
+    return std::make_shared<const model>(load_model(*name, data, {}, at, problems).content);
+  };
+  post_training_workload loop = read_loop(w, doc, load);
   post_training_case out;
   out.costs = read_framework(w, doc, data, loop, problems);
   config::reader rollout = w.child("rollout"), training = w.child("training");
@@ -282,6 +326,14 @@ post_training_case read_post_training(config::reader& r, const config::document&
     if (const auto* i = std::get_if<inference_workload>(&out.rollout->workload); i && i->pooled())
       report_at(doc, "/workload/rollout/workload/layout",
                 "rollout engines cannot have separate prefill and decode pools", problems);
+  if (out.rollout && out.training) {
+    const model &generates = out.rollout->model, &learns = out.training->model;
+    if (generates.name != learns.name && parameters(generates) != parameters(learns))
+      report_at(doc, "/workload/rollout/model",
+                fmt::format("{} generates, but the trainer updates {}: samples must be of the policy",
+                            generates.name, learns.name),
+                problems);
+  }
   if (out.training) {
     const auto* t = std::get_if<training_workload>(&out.training->workload);
     const auto longest = loop.loop.prompt_tokens + loop.loop.response.max;
@@ -345,7 +397,14 @@ value write_post_training(const post_training_case& c) {
   if (l.oversample > 0) out.set("tail", named(l.tail, tail_names));
   if (l.admission == admission_policy::batch) out.set("round_prompts", l.round_prompts);
   if (p.algorithm == post_training_algorithm::rejection_sampling) out.set("trained_samples", l.trained_samples);
-  out.set("reward_time", exact_quantity(p.reward.base(), seconds::dim_type::value));
+  value reward{value::object{{"kind", named(p.reward.kind, reward_kind_names)}}};
+  if (!p.reward.on_trainer) reward.set("time", exact_quantity(p.reward.time.base(), seconds::dim_type::value));
+  if (p.reward.slots > 0) reward.set("slots", p.reward.slots);
+  if (p.models.reward) reward.set("model", p.models.reward->name);
+  out.set("reward", std::move(reward));
+  if (p.models.critic) out.set("critic", p.models.critic->name);
+  if (p.models.teacher) out.set("teacher", p.models.teacher->name);
+  if (p.algorithm == post_training_algorithm::ppo) out.set("offload_critic", p.offload_critic);
   if (l.colocated) {
     out.set("sleep", named(p.sleep, sleep_names));
     out.set("offload_training", p.offload_training);

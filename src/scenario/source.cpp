@@ -178,7 +178,14 @@ std::string digest_of_inputs(const scenario_source& from, const scenario& s) {
   const auto* serving = std::get_if<inference_workload>(&s.workload);
   if (const request_trace* replay = replayed(s)) all.set("trace", replay->digest);
   if (serving && serving->drafts.draft) all.set("draft", content_of(*serving->drafts.draft));
-  if (const auto* p = std::get_if<post_training_case>(&s.workload)) all.set("framework", p->loop->framework);
+  if (const auto* p = std::get_if<post_training_case>(&s.workload)) {
+    all.set("framework", p->loop->framework);
+    const loop_models& beside = p->loop->models;
+    for (const auto& [name, net] : {std::pair{"critic", beside.critic.get()},
+                                    {"teacher", beside.teacher.get()},
+                                    {"reward", beside.reward.get()}})
+      if (net) all.set(name, content_of(*net));
+  }
   value parts{value::array{}};
   for (const scenario* part : parts_of(s)) parts.items()->push_back(*part->inputs.find("digest"));
   if (!parts.items()->empty()) all.set("parts", std::move(parts));  // not by name: a job may be named "platform"

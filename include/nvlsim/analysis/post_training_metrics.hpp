@@ -21,7 +21,8 @@ struct post_training_metrics {
   double rollout_busy = 0, training_busy = 0;            ///< shares of the step
   double mean_staleness = 0, longest_staleness = 0;      ///< updates
   double dropped_fraction = 0, recomputed_fraction = 0;  ///< of generated tokens
-  double tail_fraction = 0;  ///< share of a batch's generation after 90 % of its samples have ended
+  double tail_fraction = 0;        ///< share of a batch's generation after 90 % of its samples have ended
+  seconds nine_tenths, all_ended;  ///< from a batch's first start to the end of 90 % of its samples; of all
   double length_p50 = 0, length_p99 = 0, length_max = 0;
   bytes rollout_memory, training_memory;
   job_energy energy;

@@ -71,7 +71,8 @@ struct loop_prices {
   std::int64_t workers = 1;
   /// Trainer time for sequences of these lengths, prompt and response together.
   std::function<update_times(const std::vector<std::int64_t>& lengths)> train;
-  double reward_s = 0;                         ///< from the end of a sample to its reward
+  double reward_s = 0;                         ///< to score a sample
+  std::int64_t reward_slots = 0;               ///< samples that are scored at once, in order; 0: all
   double sample_s = 0;                         ///< driver time per sample; samples are handled one after the other
   double step_s = 0;                           ///< driver time per step
   double to_training_s = 0, to_rollout_s = 0;  ///< times to switch a colocated pool: memory is freed and loaded

@@ -37,14 +37,19 @@ struct post_training_run {
   seconds to_training, to_rollout;
   double tokens_per_micro_batch = 0, fill = 1;  ///< mean over updates
   std::int64_t micro_batches = 0;               ///< per update on the fullest rank, mean
+  double updates = 0;                           ///< of the policy, per step
+  double critic_share = 0, copy_share = 0;      ///< of the time of updates; the rest is the policy's
   joules rollout_energy, training_energy;       ///< of working GPUs, in the measured steps
-  seconds training_computes;  ///< time in the measured steps that `training_energy` covers
+  seconds training_computes;                    ///< time in the measured steps that `training_energy` covers
   std::int64_t gpus() const { return colocated ? rollout_gpus : rollout_gpus + training_gpus; }
 };
 
 /// Simulates the phases and runs the loop.
 post_training_run run_loop(const post_training_parts& parts, const post_training_workload& w,
                            const loop_player& play = play_by_queue);
+
+/// Time in which new weights reach the engines. The parts' layouts need not fit.
+transfer_time weight_transfer_time(const post_training_parts& parts, const post_training_workload& w);
 
 /// Time of forward passes alone: `micro_batches` micro-batches through all pipeline stages.
 seconds forward_time(const plan& step, std::int64_t micro_batches_planned, std::int64_t micro_batches);

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -15,8 +16,10 @@
 
 namespace nvlsim {
 
-/// Training algorithm. `ppo` adds a critic of the policy's shape. `distillation` replaces the old policy by a
-/// teacher of that shape. `rejection_sampling` trains on the best samples of a prompt, without log-probabilities.
+struct model;  // nvlsim/model/model.hpp
+
+/// Training algorithm. `ppo` adds a critic. `distillation` replaces old policy and reference by a teacher.
+/// `rejection_sampling` trains on the best samples of a prompt, without log-probabilities.
 enum class post_training_algorithm { grpo, dapo, ppo, distillation, rejection_sampling };
 inline const std::array<std::string, 5> algorithm_names = {"grpo", "dapo", "ppo", "distillation",
                                                            "rejection_sampling"};
@@ -48,15 +51,34 @@ struct loop_profile {
 enum class sleep_level { awake = 0, offload = 1, discard = 2 };
 inline const std::array<std::string, 3> sleep_names = {"awake", "offload", "discard"};
 
+/// Who scores responses: a function, a reward model, or a program in a sandbox.
+enum class reward_kind { rule, model, sandbox };
+inline const std::array<std::string, 3> reward_kind_names = {"rule", "model", "sandbox"};
+
+/// Rewards of responses.
+struct reward_settings {
+  reward_kind kind = reward_kind::rule;
+  seconds time;             ///< of one response
+  std::int64_t slots = 0;   ///< responses that are scored at the same time; 0: all that wait
+  bool on_trainer = false;  ///< a reward model whose passes the trainer's GPUs compute
+};
+
+/// Models of a loop beside the policy. Null: of the policy's shape.
+struct loop_models {
+  std::shared_ptr<const model> critic, teacher, reward;
+};
+
 /// The loop of a post-training run.
 struct post_training_workload {
   post_training_algorithm algorithm = post_training_algorithm::grpo;
-  loop_settings loop;  ///< `steps` steps are measured, after `warmup` steps
+  loop_settings loop;           ///< `steps` steps are measured, after `warmup` steps
   std::int64_t mini_batch = 0;  ///< samples per update, with those that are dropped
   std::int64_t epochs = 1;      ///< over the samples of a step
   bool policy_logprobs = true, reference_logprobs = true;
   packing_kind packing = packing_kind::packed;
-  seconds reward;
+  reward_settings reward;
+  loop_models models;
+  bool offload_critic = false;  ///< its states are in CPU memory except for its own passes and updates
   transfer_path transfer = transfer_path::ipc;
   sleep_level sleep = sleep_level::discard;
   bool offload_training = true;  ///< a colocated trainer's weights and states are in CPU memory during rollouts

@@ -181,6 +181,25 @@ TEST_CASE("More prompts than needed cut the tail, and lose its tokens or carry t
   CHECK(resumed.stale_samples.size() > 1);
 }
 
+TEST_CASE("Rewards wait for a free slot, in the order in which samples end") {
+  loop_settings s = settings();
+  s.warmup = 0;
+  s.response = {800, 4096, 1, 0};  // all 512 samples end together
+  loop_prices p = prices(16, 3);
+  const double none = mean_wait(play_by_queue(s, p));
+  p.reward_s = 0.5;
+  CHECK(mean_wait(play_by_queue(s, p)) == Approx(none + 0.5));
+  double before = 1e9;
+  for (const std::int64_t slots : {16, 64, 128, 512, 4096}) {
+    p.reward_slots = slots;
+    const double now = mean_wait(play_by_queue(s, p));
+    const double rounds = std::ceil(512.0 / static_cast<double>(slots));
+    CHECK(now == Approx(none + 0.5 * rounds).epsilon(0.05));
+    CHECK(now <= before);
+    before = now;
+  }
+}
+
 TEST_CASE("Prompts that teach nothing are generated for nothing") {
   loop_settings s = settings();
   const double all = mean_wait(play_by_queue(s, prices(16, 3)));

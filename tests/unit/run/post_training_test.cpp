@@ -1,10 +1,12 @@
 // Loops of rollouts and updates: answers move for the right reasons.
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <filesystem>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "nvlsim/analysis/explanation.hpp"
 #include "nvlsim/run/run.hpp"
 #include "support/root.hpp"
 
@@ -64,13 +66,118 @@ TEST_CASE("GPUs that wait draw idle power, whoever they wait for") {
     const platform& p = loop_scenario(name).platform;
     const auto [short_J, short_s] = energy(name, {{member, "0 s"}});
     const auto [long_J, long_s] = energy(name, {{member, "1000 s"}});
-    const double gpus = of(run_loop(name), "gpus");
+    const double gpus = static_cast<double>(*run_loop(name).metrics.find("gpus")->integer());
     CHECK(long_J - short_J == Approx(gpus * p.gpu.idle_power.read().base() * (long_s - short_s)).epsilon(0.02));
   }
 }
 
+double critic_bytes(const result& r) {
+  double sum = 0;
+  for (const value& i : *r.memory.at_pointer("/training/items")->items())
+    if (i.find("name")->string()->starts_with("critic_")) {
+      const value& b = *i.find("bytes");
+      sum += b.integer() ? static_cast<double>(*b.integer()) : *b.number();
+    }
+  return sum;
+}
+
+TEST_CASE("A critic has weights, states and passes of its own model") {
+  const override_option ppo{"/workload/algorithm", "ppo"};
+  const result plain = run_loop(colocated), same = run_loop(colocated, {ppo});
+  const result small = run_loop(colocated, {ppo, {"/workload/critic", "qwen3-0.6b"}});
+  const result moved = run_loop(colocated, {ppo, {"/workload/offload_critic", "true"}});
+  // 16 bit weights, 32 bit gradients, 12 bytes of the optimizer over 8 ranks
+  CHECK(critic_bytes(same) == Approx((2 + 4 + 12.0 / 8) * 8.03e9).epsilon(0.25));
+  CHECK(critic_bytes(plain) == 0);
+  CHECK(critic_bytes(moved) == 0);
+  CHECK(critic_bytes(small) < 0.2 * critic_bytes(same));
+  CHECK(of(same, "memory_peak_bytes") >= of(plain, "memory_peak_bytes"));
+  CHECK(of(same, "update_s") == Approx(2 * of(plain, "update_s")).epsilon(0.02));
+  const result alone = run_loop(colocated, {{"/model", "qwen3-0.6b"}});  // trains what the critic is
+  CHECK(of(small, "update_s") == Approx(of(plain, "update_s") + of(alone, "update_s")).epsilon(0.02));
+  CHECK(of(moved, "update_s") > of(same, "update_s"));
+  CHECK(of(same, "remainder_s") > of(small, "remainder_s"));  // more states leave and come back
+}
+
+TEST_CASE("Teachers and reward models cost passes of their own size") {
+  const override_option distil{"/workload/algorithm", "distillation"};
+  const double same = of(run_loop(colocated, {distil}), "logprobs_s");
+  CHECK(of(run_loop(colocated, {distil, {"/workload/teacher", "qwen3-0.6b"}}), "logprobs_s") < same);
+  CHECK(of(run_loop(colocated, {distil, {"/workload/teacher", "qwen3-32b"}}), "logprobs_s") > same);
+  const auto scored = [](const char* reward) {
+    return of(run_loop(colocated, {{"/workload/reward", reward}}), "logprobs_s");
+  };
+  const double none = of(run_loop(colocated), "logprobs_s");
+  CHECK(scored(R"({"kind": "model"})") > scored(R"({"kind": "model", "model": "qwen3-0.6b"})"));
+  CHECK(scored(R"({"kind": "model", "model": "qwen3-0.6b"})") > none);
+  CHECK(scored(R"({"kind": "model", "time": "2 s", "slots": 64})") == Approx(none));
+  CHECK(step(colocated, {{"/workload/reward", R"({"kind": "sandbox", "time": "2 s", "slots": 16})"}}) >
+        step(colocated, {{"/workload/reward", R"({"kind": "sandbox", "time": "2 s"})"}}) + 100);
+}
+
+TEST_CASE("Members that mean nothing are refused with the reason") {
+  const auto refused = [](const char* name, std::vector<override_option> sets, const char* what) {
+    INFO(what);
+    CHECK(says(problems_of(name, std::move(sets)), what));
+  };
+  refused(split, {{"/workload/admission", "batch"}, {"/workload/staleness", "0.5"}}, "whole batches");
+  refused(split, {{"/workload/oversample", "0.2"}, {"/workload/staleness", "1"}}, "already running");
+  refused(split, {{"/workload/rollout/model", "qwen3-32b"}}, "samples must be of the policy");
+  refused(split, {{"/workload/critic", "qwen3-32b"}}, "ppo");
+  refused(split, {{"/workload/teacher", "qwen3-32b"}}, "distillation");
+  refused(split, {{"/workload/reward", R"({"kind": "sandbox"})"}}, "needs the time");
+  refused(split, {{"/workload/reward", R"({"slots": 4})"}}, "rewards with a time");
+  refused(split, {{"/workload/reward", R"({"kind": "model", "model": "qwen3-32b", "time": "1 s"})"}},
+          "without a time");
+  refused(split, {{"/workload/algorithm", "ppo"}, {"/workload/critic", "qwen3-32c"}}, "unknown model");
+}
+
+TEST_CASE("Notes name the pool that waits, and what has no effect") {
+  const auto notes = [](const char* name, std::vector<override_option> sets) {
+    std::string all;
+    for (const std::string& n : run_loop(name, std::move(sets)).notes) all += n + "\n";
+    return all;
+  };
+  CHECK(notes(split, {{"/workload/staleness", "0"}}).find("each waits for the other") != std::string::npos);
+  CHECK(notes(split, {{"/workload/costs/rollout_factor", "30"}}).find("rollouts are the bottleneck") !=
+        std::string::npos);
+  CHECK(notes(split, {{"/workload/costs/update_factor", "30"}}).find("training is the bottleneck") !=
+        std::string::npos);
+  for (const char* factor : {"rollout_factor", "update_factor"})
+    CHECK(notes(split, {{std::string("/workload/costs/") + factor, "30"}}).find("-0 %") == std::string::npos);
+  CHECK(notes(split, {{"/workload/algorithm", "dapo"}}).find("dapo drops no prompts") != std::string::npos);
+}
+
+TEST_CASE("RDMA is a path of its own") {
+  const auto transfer = [](const char* path) {
+    return of(run_loop(split, {{"/workload/transfer", path}}), "weight_transfer_s");
+  };
+  CHECK(transfer("rdma") == Approx(2 * 30.5e9 / 137e9 + 0.26).epsilon(0.02));
+  CHECK(transfer("rdma") != transfer("reshard"));
+  CHECK(transfer("rdma") < transfer("broadcast"));
+}
+
+TEST_CASE("Waits and updates are taken apart") {
+  const scenario s = loop_scenario(colocated, {{"/workload/algorithm", "ppo"}});
+  const run_record run = run_scenario(s, {.explained = false, .simulate = false});
+  for (const char* metric : {"generation_wait_s", "update_s"}) {
+    const explanation e = explain(s, run, metric);
+    REQUIRE(e.trees.size() == 1);
+    double sum = 0;
+    for (const cause& c : e.trees.front().whole.parts) sum += c.amount;
+    CHECK(sum == Approx(*e.amount));
+    CHECK(e.trees.front().whole.parts.size() >= 2);
+  }
+  double product = 1;
+  const explanation updates = explain(s, run, "update_s");
+  REQUIRE_FALSE(updates.factors.empty());
+  for (const factor& f : updates.factors) product *= std::pow(f.amount, f.power);
+  CHECK(product == Approx(*updates.amount));
+}
+
 TEST_CASE("Only samples that are trained count as trained") {
-  const result all = run_loop(colocated), best = run_loop(colocated, {{"/workload/algorithm", "rejection_sampling"}});
+  const result all = run_loop(colocated),
+               best = run_loop(colocated, {{"/workload/algorithm", "rejection_sampling"}});
   CHECK(of(best, "samples_per_s") * of(best, "step_time_s") ==
         Approx(of(all, "samples_per_s") * of(all, "step_time_s") / 32));
   CHECK(of(best, "dropped_token_fraction") == Approx(31.0 / 32).epsilon(0.02));
@@ -98,7 +205,7 @@ TEST_CASE("More work takes longer, and costs of the framework count") {
   CHECK(step(colocated, {{"/workload/costs/rollout_factor", "3"}}) > 1.2 * plain);
   CHECK(step(colocated, {{"/workload/packing", "padded"}}) > 1.1 * plain);
   CHECK(step(colocated, {{"/workload/algorithm", "ppo"}}) > plain);
-  CHECK(step(colocated, {{"/workload/reward_time", "20 s"}}) > plain + 15);
+  CHECK(step(colocated, {{"/workload/reward/time", "20 s"}}) > plain + 15);
 }
 
 TEST_CASE("What moves to CPU memory and back takes time; gradients are given up") {
