@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <set>
 #include <thread>
 
 #include "nvlsim/output/number.hpp"
@@ -22,8 +23,10 @@ using loop_choices = std::vector<search_restriction>;
 constexpr std::int64_t max_engine = 64;  ///< GPUs of a rollout engine
 constexpr std::size_t engine_sizes = 3;  ///< that are tried, from the smallest that holds the model
 constexpr double fullest_samples = 8;    ///< longest samples that an engine must hold at once
-constexpr double as_fast = 1.01;         ///< steps that differ by less are equal
+constexpr std::int64_t largest_batch = 1024, least_batch = 16;  ///< samples at once on an engine
+constexpr double as_fast = 1.01;                                ///< steps that differ by less are equal
 constexpr const char* rollout_layout = "/workload/rollout/workload/layout";
+constexpr const char* rollout_batch = "/workload/rollout/workload/engine/max_batch_size";
 constexpr const char* trainer_layout = "/workload/training/workload";
 
 double loop_number_at(const value& v, const std::string& pointer) {
@@ -207,13 +210,10 @@ class loop_planner {
     if (r.best.empty()) return;
     enter(text, r, split);
     if (watch_.stopped()) return;
+    if (split) return refine(gpus);
     text = with_members(text, members_of(r, r.best.front()));
     const std::int64_t tp = loop_count_at(text, std::string(rollout_layout) + "/tp");
-    const std::int64_t pool = tp * loop_count_at(text, std::string(rollout_layout) + "/replicas");
-    loop_choices again = all_trainers(text, tp, pool);
-    if (split)
-      again.push_back({"staleness", {fmt::format("{:.0f}", loop_number_at(text, "/workload/staleness"))}});
-    const auto last = search(text, gpus, std::move(again), "trainers of the best split");
+    const auto last = search(text, gpus, all_trainers(text, tp, gpus), "trainers of the best engine");
     if (!last.best.empty()) enter(text, last, split);
   }
 
@@ -259,8 +259,31 @@ class loop_planner {
     return out;
   }
 
+  result run_text(const value& text) const {
+    return run_scenario(read_base({text, q_.base.overrides, q_.base.data}), {.simulate = false}).outcome;
+  }
+
+  /// Engines whose cache overflows compute samples again: they get half of the batch while that is faster.
+  void lower_batch(planned_loop& l) const {
+    std::int64_t batch = loop_count_at(l.text, rollout_batch, largest_batch);
+    bool lowered = false;
+    while (batch / 2 >= least_batch && loop_number_at(l.outcome.breakdown, "/preemptions") > 0) {
+      value text = with_members(l.text, {{rollout_batch, value{batch / 2}}});
+      result r = run_text(text);
+      const double step = loop_number_at(r.metrics, "/step_time_s");
+      if (!(step > 0) || step >= loop_number_at(l.outcome.metrics, "/step_time_s")) break;
+      batch /= 2;
+      lowered = true;
+      l.text = std::move(text);
+      l.outcome = std::move(r);
+    }
+    if (!lowered) return;
+    l.layout.insert(l.layout.find(';'), fmt::format(" batch {}", batch));
+  }
+
   planned_loop finished(const value& text, planned_loop out) const {
-    out.outcome = run_scenario(read_base({text, q_.base.overrides, q_.base.data}), {.simulate = false}).outcome;
+    out.outcome = run_text(text);
+    lower_batch(out);
     const value& m = out.outcome.metrics;
     out.step_time_s = loop_number_at(m, "/step_time_s");
     out.tokens_per_s = loop_number_at(m, "/tokens_per_s");
@@ -269,29 +292,13 @@ class loop_planner {
     return out;
   }
 
-  /// The best loop with more GPUs in one pool, or in both.
+  /// The best loop with more GPUs in one pool, or in both: any engine, and the trainer's layout searched again.
   void add_more() {
     const planned_loop& b = *out_.best;
-    const std::string of(trainer_layout), roll(rollout_layout);
-    const std::int64_t engine = b.rollout_gpus / loop_count_at(b.text, roll + "/replicas");
-    const std::int64_t copy = b.train_gpus / loop_count_at(b.text, of + "/dp");
     const auto grown = [&](const char* where, std::int64_t to_rollouts, std::int64_t to_training) {
       added_gpus a{where, {}, {}};
-      if (to_rollouts % engine != 0 || to_training % copy != 0) {
-        a.why = fmt::format("not divisible into engines of {} GPUs and trainers of {} GPUs", engine, copy);
-      } else {
-        loop_choices only = same_trainer(b.text);
-        only.push_back({"rollout_tp", {std::to_string(engine)}});
-        only.push_back({"replicas", {std::to_string((b.rollout_gpus + to_rollouts) / engine)}});
-        if (b.split) only.push_back({"staleness", {fmt::format("{:.0f}", b.staleness)}});
-        const auto r = search(b.text, q_.gpus + q_.more, std::move(only), "more GPUs");
-        if (r.best.empty()) {
-          a.why = r.pruned.empty() ? "does not run" : r.pruned.front().example;
-        } else {
-          const value text = with_members(b.text, members_of(r, r.best.front()));
-          a.loop = finished(text, described(text, b.split));
-        }
-      }
+      const std::int64_t rollouts = b.rollout_gpus + to_rollouts, all = q_.gpus + q_.more;
+      if (std::optional<planned_loop> l = best_of(b, rollouts, all, a.why, to_training > 0)) a.loop = std::move(l);
       out_.added.push_back(std::move(a));
     };
     if (!b.split) {
@@ -301,6 +308,54 @@ class loop_planner {
     grown("rollouts", q_.more, 0);
     grown("training", 0, q_.more);
     grown("half and half", q_.more / 2, q_.more - q_.more / 2);
+  }
+
+  /// The fastest loop with so many GPUs for rollouts, of all engines; with `trainers` also of all the trainer's
+  /// layouts. Else `why` says why none runs.
+  std::optional<planned_loop> best_of(const planned_loop& like, std::int64_t rollouts, std::int64_t all,
+                                      std::string& why, bool trainers) {
+    std::optional<planned_loop> best;
+    const auto try_one = [&](const value& base, loop_choices only, const char* stage) {
+      if (like.split) only.push_back({"staleness", {fmt::format("{:.0f}", like.staleness)}});
+      const auto r = search(base, all, std::move(only), stage);
+      if (r.best.empty()) {
+        if (!r.pruned.empty()) why = r.pruned.front().example;
+        return;
+      }
+      const value text = with_members(base, members_of(r, r.best.front()));
+      planned_loop l = finished(text, described(text, like.split));
+      if (l.step_time_s > 0 && (!best || l.step_time_s < best->step_time_s)) best = std::move(l);
+    };
+    for (const std::int64_t engine : engines_) {
+      if (rollouts % engine != 0 || watch_.stopped()) continue;
+      loop_choices only = same_trainer(like.text);
+      only.push_back({"rollout_tp", {std::to_string(engine)}});
+      only.push_back({"replicas", {std::to_string(rollouts / engine)}});
+      try_one(like.text, std::move(only), "engines");
+    }
+    const std::int64_t engine = loop_count_at(best ? best->text : like.text, std::string(rollout_layout) + "/tp");
+    if ((trainers || !best) && rollouts % engine == 0 && !watch_.stopped())
+      try_one(like.text, all_trainers(like.text, engine, rollouts), "trainers");
+    if (!best && why.empty())
+      why = fmt::format("{} GPUs are not divisible into engines of {} to {} GPUs", rollouts, engines_.front(),
+                        engines_.back());
+    return best;
+  }
+
+  /// The trainer's layout again for every number of GPUs, with each bound of staleness.
+  void refine(std::int64_t gpus) {
+    std::set<std::int64_t> done;
+    std::vector<planned_loop> first;  // the best bound of each split
+    for (const planned_loop& l : out_.others)
+      if (l.split && done.insert(l.rollout_gpus).second) first.push_back(l);
+    for (const planned_loop& l : first) {
+      if (watch_.stopped()) return;
+      const std::int64_t tp = loop_count_at(l.text, std::string(rollout_layout) + "/tp");
+      loop_choices again = all_trainers(l.text, tp, l.rollout_gpus);
+      again.push_back({"staleness", staleness()});
+      const auto r = search(l.text, gpus, std::move(again), "trainers of each split");
+      if (!r.best.empty()) enter(l.text, r, true);
+    }
   }
 
   const post_training_question& q_;
