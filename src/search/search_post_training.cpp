@@ -14,11 +14,11 @@ namespace {
 struct loop_layout {
   std::int64_t rollout_tp = 1, replicas = 1, rollout_ep = 1;
   std::int64_t tp = 1, pp = 1, dp = 1, ep = 1;
-  std::int64_t staleness = 0, mini_batch = 1;
+  std::int64_t staleness = 0, samples = 1, mini_batch = 1;
 
   std::vector<value> values() const {
-    return {value{rollout_tp}, value{replicas}, value{rollout_ep}, value{tp},
-            value{pp},         value{dp},       value{ep},         value{mini_batch}};
+    return {value{rollout_tp}, value{replicas}, value{rollout_ep}, value{tp},        value{pp},
+            value{dp},         value{ep},       value{samples},    value{mini_batch}};
   }
 };
 
@@ -40,6 +40,7 @@ class post_training_layouts final : public search_space {
     add("pp", "/workload/training/workload/pp", training_.par.pp);
     add("dp", "/workload/training/workload/dp", training_.par.dp);
     add("ep", "/workload/training/workload/ep", training_.par.ep);
+    add("samples_per_prompt", "/workload/samples_per_prompt", own_.loop.samples);
     add("mini_batch_size", "/workload/mini_batch_size", own_.mini_batch);
     if (!own_.loop.colocated)
       add("staleness", "/workload/staleness", static_cast<std::int64_t>(own_.loop.staleness), 0);
@@ -74,8 +75,10 @@ class post_training_layouts final : public search_space {
     training.par.sequence_parallel = l.tp > 1 && (training.par.sequence_parallel || training_.par.tp == 1);
     training.global_batch_size = l.dp * l.pp * training.micro_batch_size;
     training.place = {std::min<std::int64_t>(default_segment(machine_, training.par.gpus()), training.par.gpus())};
+    loop.loop.samples = l.samples;
+    rollout.requests = loop.loop.prompts * l.samples;
     loop.mini_batch = l.mini_batch;
-    loop.loop.mini_batch_prompts = std::max<std::int64_t>(1, l.mini_batch / loop.loop.samples);
+    loop.loop.mini_batch_prompts = std::max<std::int64_t>(1, l.mini_batch / l.samples);
     if (!loop.loop.colocated) {
       loop.loop.staleness = static_cast<double>(l.staleness);
       loop.loop.warmup = std::max(loop.loop.warmup, l.staleness + 3);
@@ -150,13 +153,21 @@ class post_training_layouts final : public search_space {
   }
 
   void add_loops(loop_layout l, const allowed_values& allowed) {
-    for (const std::int64_t mini : allowed.integers("mini_batch_size", {own_.mini_batch}))
-      for (const std::int64_t stale :
-           allowed.integers("staleness", {static_cast<std::int64_t>(own_.loop.staleness)})) {
-        l.mini_batch = mini;
-        l.staleness = stale;
-        layouts_.push_back(l);
-      }
+    for (const std::int64_t samples : allowed.integers("samples_per_prompt", {own_.loop.samples})) {
+      l.samples = samples;
+      // As many updates as the scenario has.
+      const std::int64_t own = own_.mini_batch / std::max<std::int64_t>(1, own_.loop.samples) * samples;
+      for (const std::int64_t mini : allowed.integers("mini_batch_size", {own}))
+        if (mini % samples == 0 && mini <= own_.loop.prompts * samples) add_bounds(l, mini, allowed);
+    }
+  }
+  void add_bounds(loop_layout l, std::int64_t mini, const allowed_values& allowed) {
+    const auto own = static_cast<std::int64_t>(own_.loop.staleness);
+    for (const std::int64_t stale : allowed.integers("staleness", {own})) {
+      l.mini_batch = mini;
+      l.staleness = stale;
+      layouts_.push_back(l);
+    }
   }
 
   platform machine_;
