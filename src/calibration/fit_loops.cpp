@@ -264,7 +264,7 @@ fit_report fit_loops(const std::vector<std::filesystem::path>& tables, const dat
   std::vector<loop_row> rows;
   for (const auto& table : tables)
     for (const csv_row& row : read_csv(table).rows)
-      if (post_training_exclusion(row).empty())
+      if (post_training_exclusion(row).empty() && !row.blank("step_s"))  // not a transfer alone
         rows.push_back({row, read_post_training_row(row, inputs), unseen_kind(row), row["model"]});
   fit_report out;
   std::vector<double> errors;

@@ -332,6 +332,31 @@ class post_training_row_reader {
   int domain_ = 8;
 };
 
+/// A transfer of weights between pools that the table states, as the loop of its framework has it.
+post_training_row read_transfer_row(const csv_row& row, input_cache& inputs) {
+  post_training_row out;
+  const known_hardware* h = hardware_of(row["hardware"]);
+  const std::string name = model_of(row["model"]);
+  if (!h || name.empty()) throw cell_error("no platform or model for a transfer");
+  const bool verl = row["system"].starts_with("verl");
+  const std::int64_t trains = row.integer("train_gpus").value_or(1),
+                     generates = row.integer("gen_gpus").value_or(1);
+  out.hardware = inputs.platform_named(std::string(h->platform));
+  out.net = &inputs.model_named(name);
+  out.rollout_stack = &inputs.stack_named("vllm-0.11");
+  out.training_stack = &inputs.stack_named("megatron-bridge-25.11");
+  out.loop.costs = load_loop_profile(verl ? "verl" : "nemo-rl", inputs.folders());
+  out.loop.loop.colocated = false;
+  out.loop.transfer = verl                          ? transfer_path::broadcast
+                      : holds(row["model"], "NIXL") ? transfer_path::rdma
+                                                    : transfer_path::reshard;
+  const auto sizes = numbers_in(row["gen_parallel"]);
+  out.rollout.tp = static_cast<int>(sizes.empty() ? 1 : sizes.front());
+  out.rollout.replicas = static_cast<int>(std::max<std::int64_t>(1, generates / out.rollout.tp));
+  out.training.par.dp = trains;
+  return out;
+}
+
 /// A published phase, and its simulated value.
 struct phase {
   const char* column;
@@ -360,6 +385,16 @@ void add_loop_records(const csv_row& row, validation_record base, input_cache& i
   base.metric = "step_s";
   base.published = number_in(row["step_s"]);
   try {
+    if (row.blank("step_s")) {
+      const post_training_row r = read_transfer_row(row, inputs);
+      base.metric = "weight_sync_s";
+      base.published = number_in(row["weight_sync_s"]);
+      base.simulated = weight_transfer_time(r.parts(), r.loop).total().base();
+      base.notes = fmt::format("{} of {}", transfer_path_names[static_cast<std::size_t>(r.loop.transfer)],
+                               r.loop.costs.name);
+      out.push_back(std::move(base));
+      return;
+    }
     const post_training_row r = read_post_training_row(row, inputs);
     base.notes = r.notes;
     const post_training_run run = run_loop(r.parts(), r.loop);
@@ -407,7 +442,13 @@ std::string post_training_exclusion(const csv_row& row) {
   if (row.blank("step_s") && row.blank("weight_sync_s")) return "nothing to compare";
   const bool known = row["system"].starts_with("NeMo RL v") || row["system"].starts_with("verl");
   if (!row.blank("step_s") && !known) return "the loop of this system is not modelled";
-  if (row.blank("step_s")) return "a transfer alone, whose pools are not stated: see docs/post-training.md";
+  if (row.blank("step_s")) {
+    const bool framework = known || row["system"] == "NeMo RL refit";
+    if (!framework) return "a transfer of a program whose loop is not modelled: see docs/post-training.md";
+    // By RDMA the time is that of the model, whatever the pools.
+    const bool stated = !row.blank("train_gpus") || holds(row["model"], "NIXL");
+    return stated ? "" : "a transfer alone, whose pools are not stated: see docs/post-training.md";
+  }
   if (row.blank("max_len") || row.blank("batch_samples")) return "lengths or batch are not stated";
   if (holds(row["algorithm"], "SWE")) return "agents in sandboxes, whose times are not stated";
   return {};

@@ -62,9 +62,33 @@ TEST_CASE("Rows that cannot be compared say why") {
   const auto all = rows();
   for (const char* id : {"R015", "R039", "R043", "R049", "R052"})
     CHECK_FALSE(post_training_exclusion(all.at(id)).empty());
-  CHECK_FALSE(post_training_exclusion(all.at("R083")).empty());  // a transfer alone
+  CHECK_FALSE(post_training_exclusion(all.at("R080")).empty());  // a transfer alone, between unknown pools
+  CHECK_FALSE(post_training_exclusion(all.at("R097")).empty());  // of a program without a loop
+  CHECK(post_training_exclusion(all.at("R083")).empty());
+  CHECK(all.size() == 100);
   CHECK(post_training_exclusion(all.at("R018")).empty());
   CHECK(post_training_exclusion(all.at("R053")).empty());
+}
+
+TEST_CASE("Transfers alone are compared where their pools are stated") {
+  const std::filesystem::path few =
+      std::filesystem::temp_directory_path() / ("transfers-" + std::to_string(::getpid()) + ".csv");
+  {
+    std::ifstream in(post_training_table);
+    std::ofstream out(few);
+    for (std::string line; std::getline(in, line);)
+      for (const char* id : {"id,", "R077,", "R078,", "R083,", "R087,", "R088,"})
+        if (line.starts_with(id)) out << line << '\n';
+  }
+  const auto records = validate_table(few, folders_under(root));
+  std::filesystem::remove(few);
+  REQUIRE(records.size() == 5);
+  for (const validation_record& r : records) {
+    INFO(r.id << " " << r.reason << " " << r.simulated.value_or(-1));
+    REQUIRE(r.status == record_status::ok);
+    CHECK(r.metric == "weight_sync_s");
+    CHECK(std::abs(*r.error()) < 0.35);  // docs/post-training.md#validation
+  }
 }
 
 TEST_CASE("GB200 steps follow from costs fitted on H100") {
