@@ -9,6 +9,7 @@
 #include "nvlsim/output/input_pages.hpp"
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/output/text.hpp"
+#include "nvlsim/post_training/post_training.hpp"
 #include "nvlsim/scenario/inputs.hpp"
 #include "nvlsim/stack/compose.hpp"
 
@@ -37,8 +38,20 @@ std::vector<listing> list_stacks(const std::filesystem::path& folder) {
   return out;
 }
 
+/// Frameworks of post-training, whose loops join engines and trainers of stacks.
+std::filesystem::path loops_of(const data_folders& data) { return data.platforms / "loops"; }
+bool is_loop(const std::string& name, const data_folders& data) {
+  return !is_path(name) && !find_stack(data.stacks, name) &&
+         std::filesystem::exists(loops_of(data) / (name + ".json"));
+}
+
 std::vector<listing> list_all(catalogue_kind kind, const data_folders& data) {
-  if (kind == catalogue_kind::stack) return list_stacks(data.stacks);
+  if (kind == catalogue_kind::stack) {
+    std::vector<listing> out = list_stacks(data.stacks);
+    for (const std::string& n : config::names_in(loops_of(data)))
+      out.push_back({n, description_of(loops_of(data) / (n + ".json")), {}});
+    return out;
+  }
   std::vector<std::filesystem::path> files;
   if (kind == catalogue_kind::scenario) {
     files = shipped_scenarios();
@@ -112,8 +125,45 @@ std::filesystem::path folder_of_stack(const std::string& name, const data_folder
   return !is_path(name) ? data.stacks : beside.empty() ? "." : beside;
 }
 
+std::string text_at(const value& of, const char* key) {
+  const value* v = of.find(key);
+  if (!v) return {};
+  if (v->string()) return *v->string();
+  return v->integer() ? std::to_string(*v->integer()) : v->number() ? fmt::format("{}", *v->number()) : "";
+}
+
+/// The costs of a framework's loop, with kinds and sources.
+std::string show_loop(const std::string& name, bool json, const data_folders& data) {
+  load_loop_profile(name, data);  // throws if it has problems
+  diagnostics problems;
+  const config::document file =
+      config::load_named(loops_of(data), {"framework", name, {name, "", {}, {}}}, problems);
+  problems.throw_if_any();
+  const value whole = file.resolved();
+  if (json) return to_json(whole);
+  const value& costs = *whole.find("costs");
+  const value* sources = whole.find("sources");
+  std::vector<std::vector<std::string>> rows = {{"cost", "value", "kind", "source"}};
+  for (const auto& [cost, v] : *costs.members()) {
+    if (cost == "kind" || cost == "source") continue;
+    const value& from = v.members() ? v : costs;  // a plain number has the kind and the source of all
+    rows.push_back({cost, v.members() ? text_at(v, "value") : text_at(costs, cost.c_str()), text_at(from, "kind"),
+                    text_at(from, "source")});
+  }
+  std::string legend;
+  if (sources && sources->members())
+    for (const auto& [key, unused] : *sources->members())
+      for (const std::string& line :
+           output::wrapped(fmt::format("{}: {}", key, text_at(*sources, key.c_str())), output::table_columns - 2))
+        legend += "  " + line + '\n';
+  return fmt::format("{}\n{}\n\nCosts of its loop, beside those of engine and trainer\n{}\nSources\n{}", name,
+                     text_at(whole, "description"), output::grid(rows, 2), legend);
+}
+
 std::string show_stack(const catalogue_arguments& a, const data_folders& data,
                        const std::vector<override_at>& sets, diagnostics& problems) {
+  if (sets.empty() && a.platform.empty() && is_loop(a.names.front(), data))
+    return show_loop(a.names.front(), a.format == "json", data);
   const auto s = load_stack({a.names.front(), sets}, data, problems);
   std::optional<platform> machine;
   if (!a.platform.empty())
@@ -155,6 +205,10 @@ exit_code show(const catalogue_arguments& a, const data_folders& data) {
 
 /// A framework is checked with its releases.
 void check_stack(const std::string& name, const data_folders& data, diagnostics& problems) {
+  if (is_loop(name, data)) {
+    load_loop_profile(name, data);
+    return;
+  }
   load_stack({name}, data, problems);
   const bool path = is_path(name);
   const std::filesystem::path beside = std::filesystem::path(name).parent_path();

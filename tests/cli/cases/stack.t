@@ -3,6 +3,18 @@ A stack is composed of libraries, a framework and a release; show says which fil
   $ nvlsim stack list | cut -d' ' -f1 | grep -E '^(vllm|nccl|serving|megatron-lm)' | paste -sd ' '
   megatron-lm megatron-lm-2022 megatron-lm-deepspeed megatron-lm-papers nccl-2.29 serving serving-kernels vllm vllm-0.11 vllm-0.12 vllm-0.16 vllm-0.17 vllm-0.19 vllm-0.21 vllm-0.7 vllm-2023 vllm-dynamo vllm-rocm-0.16 vllm-rocm-0.19
 
+Loops of post-training frameworks are listed and shown with their kinds and sources.
+
+  $ nvlsim stack list | cut -d' ' -f1 | grep -xE 'nemo-rl|verl'
+  nemo-rl
+  verl
+
+  $ nvlsim stack check verl; nvlsim stack show verl > page; sed -n 1,2p page; grep -E '^ *(change_host|broadcast_growth)' page; awk 'length > 80' page
+  verl
+  verl: vLLM generates, FSDP2 or Megatron-Core trains
+    change_host              1 s  assumed               code
+    broadcast_growth        0.03  derived             growth
+
   $ nvlsim stack show vllm-0.12 --platform gb300-nvl72 > page; sed -n '/^Files/,/^$/p' page; awk 'length > 80' page
   Files
     [1]  serving/serving.json
