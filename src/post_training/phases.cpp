@@ -386,6 +386,7 @@ void check_parts(const post_training_parts& p, const post_training_workload& w, 
   };
   add("rollout", serving_problems(p.hardware, p.rollout_stack, p.rollout_model, p.rollout));
   add("training", training_problems(p.hardware, p.training_model, p.training));
+  add("training", format_problems(p.hardware, p.training_stack, p.training));
   if (w.loop.colocated && out.rollout_gpus != out.training_gpus)
     out.reasons.push_back(fmt::format("colocated pools need equal numbers of GPUs; rollouts have {}, training {}",
                                       out.rollout_gpus, out.training_gpus));

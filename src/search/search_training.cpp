@@ -162,6 +162,7 @@ class training_layouts final : public search_space {
     const job_place at = place_of(s, o.gpus);
     place_ = at.place;
     machine_.racks = at.racks;
+    no_rates_ = format_problems(machine_, s.stack, w);
     everywhere = {{"/platform/racks", at.racks}, {"/placement/gpus_per_rack", at.place.gpus_per_domain}};
     // Settings of the scenario's own recompute and placement would contradict a candidate's.
     for (const char* own : {"/workload/recompute_method", "/workload/recompute_num_layers", "/placement/gpus",
@@ -217,6 +218,7 @@ class training_layouts final : public search_space {
   }
 
   std::string group_reason(std::size_t group) const override {
+    if (!no_rates_.empty()) return no_rates_.front();
     const auto all = training_problems(machine_, base_.model, workload(group, 0));
     return all.empty() ? std::string() : all.front();
   }
@@ -514,6 +516,7 @@ class training_layouts final : public search_space {
 
   const scenario& base_;
   platform machine_;
+  std::vector<std::string> no_rates_;  ///< why no layout can run in the formats of the workload
   placement place_;
   mutable step_cache steps_;
   std::vector<split> splits_;

@@ -92,6 +92,15 @@ TEST_CASE("Every layout is found or left out for a reason, and none twice") {
   }
 }
 
+TEST_CASE("A format without rates on the GPU leaves every layout out, with that reason") {
+  const job mx{"training/qwen3-235b-a22b-gb300-256",
+               {{"/platform/use", "nd-h100-v5"}, {"/platform/racks", "4"}, {"/workload/precision", "mxfp8"}}};
+  const search_result r = mx.search(32, {{"recompute", {"none"}}, {"offload_layers", {}}});
+  CHECK(r.best.empty());
+  REQUIRE(r.pruned.size() == 1);
+  CHECK(r.pruned.front().reason == "the stack has no mxfp8 GEMM rate for h100 and cannot run this step");
+}
+
 TEST_CASE("The best are in order and the front is what nothing beats") {
   const search_result r = dense.search(8, {{"recompute", {"none", "full"}}, {"offload_layers", {}}});
   REQUIRE(r.best.size() > 100);
