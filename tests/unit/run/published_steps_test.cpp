@@ -66,7 +66,7 @@ TEST_CASE("Qwen3-30B-A3B on 16 H100 with and without overlap of the exchange") {
 }
 
 TEST_CASE("Steps of FSDP on Hopper by the frameworks that ran them") {
-  // NVIDIA-NeMo/Automodel docs/performance-summary.mdx: 21.773 s
+  // NVIDIA-NeMo/Automodel, performance summary: 21.773 s
   const result automodel = published_run(
       R"("platform": {"use": "nd-h100-v5", "racks": 1}, "stack": "pytorch-fsdp-automodel", "model": "qwen3-30b-a3b")",
       R"("seq_length": 4096, "global_batch_size": 512, "micro_batch_size": 4, "precision": "bf16", "ep": 8, "dp": 8,
