@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -22,6 +23,7 @@
 #include "nvlsim/serving/memory.hpp"
 #include "nvlsim/serving/summary.hpp"
 #include "nvlsim/stack/inference_fields.hpp"
+#include "nvlsim/units/in_parallel.hpp"
 #include "nvlsim/units/statistics.hpp"
 
 namespace nvlsim {
@@ -137,8 +139,10 @@ class serving_fit {
     for (const free_parameter& p : parameters_)
       at.push_back(std::clamp(p.search_from.value_or(p.start), p.low, p.high));
     apply(at);
-    for (serving_fit_row& r : rows_)
+    in_parallel(rows_.size(), [&](std::size_t i) {
+      serving_fit_row& r = rows_[i];
       r.run = std::make_shared<run_summary>(nvlsim::freeze(r.row, stacks_.at(r.row.software->name)));
+    });
   }
 
   /// Derivatives of the residuals by the logarithms of the parameters. A row depends on the costs of its engine on
@@ -146,29 +150,31 @@ class serving_fit {
   std::vector<std::vector<double>> derivatives(const std::vector<serving_fit_row*>& rows,
                                                const std::vector<double>& at) {
     apply(at);
-    std::vector<std::vector<double>> out;
-    for (serving_fit_row* r : rows) {
-      const std::vector<double> base = log_errors(*r, at);
+    std::vector<std::vector<std::vector<double>>> of_rows(rows.size());
+    in_parallel(rows.size(), [&](std::size_t at_row) {
+      serving_fit_row& r = *rows[at_row];
+      const std::vector<double> base = log_errors(r, at);
       std::vector<std::vector<double>> of_row(base.size(), std::vector<double>(knobs_.size()));
       std::map<std::string, std::vector<double>> moved;
-      for (const std::size_t i : r->relevant)
-        for (const std::string& field : fields_of(knobs_[i], r->row)) {
+      for (const std::size_t i : r.relevant)
+        for (const std::string& field : fields_of(knobs_[i], r.row)) {
           auto [found, is_new] = moved.try_emplace(field);
-          if (is_new) found->second = slopes(*r, knobs_[i], field, base);
-          for (std::size_t t = 0; t < base.size(); ++t) of_row[t][i] += found->second[t] * r->weights[t];
+          if (is_new) found->second = slopes(r, knobs_[i], field, base);
+          for (std::size_t t = 0; t < base.size(); ++t) of_row[t][i] += found->second[t] * r.weights[t];
         }
-      for (auto& x : of_row) out.push_back(std::move(x));
-    }
+      of_rows[at_row] = std::move(of_row);
+    });
+    std::vector<std::vector<double>> out;
+    for (auto& of_row : of_rows) std::move(of_row.begin(), of_row.end(), std::back_inserter(out));
     return out;
   }
 
   std::vector<double> residuals(const std::vector<serving_fit_row*>& rows, const std::vector<double>& at) {
     apply(at);
+    in_parallel(rows.size(), [&](std::size_t i) { log_errors(*rows[i], at); });
     std::vector<double> out;
-    for (serving_fit_row* r : rows) {
-      const std::vector<double>& errors = log_errors(*r, at);
-      for (std::size_t i = 0; i < errors.size(); ++i) out.push_back(errors[i] * r->weights[i]);
-    }
+    for (const serving_fit_row* r : rows)
+      for (std::size_t i = 0; i < r->known.size(); ++i) out.push_back(r->known[i] * r->weights[i]);
     return out;
   }
 
@@ -177,14 +183,13 @@ class serving_fit {
     std::vector<double> here;
     for (const std::size_t i : r.relevant) here.push_back(at[i]);
     if (r.known_at != here || r.known.empty()) {
-      r.known = simulated_errors(r);
+      r.known = simulated_errors(r, stacks_.at(r.row.software->name));
       r.known_at = std::move(here);
     }
     return r.known;
   }
 
-  std::vector<double> simulated_errors(const serving_fit_row& r) {
-    const stack& s = stacks_.at(r.row.software->name);
+  static std::vector<double> simulated_errors(const serving_fit_row& r, const stack& s) {
     std::vector<double> out = simulate_frozen(r.row, s, *r.run);
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = std::log(out[i] / r.row.targets[i].published);
     return out;
@@ -280,10 +285,10 @@ class serving_fit {
   static constexpr double step = 2e-3;  // in log
 
   /// Derivatives of a row's log errors by the logarithm of a cost.
-  std::vector<double> slopes(serving_fit_row& r, const knob& k, const std::string& field,
-                             const std::vector<double>& base) {
-    inference_profile& p = *stacks_.at(r.row.software->name).inference;
-    const inference_profile before = p;
+  std::vector<double> slopes(const serving_fit_row& r, const knob& k, const std::string& field,
+                             const std::vector<double>& base) const {
+    stack s = stacks_.at(r.row.software->name);
+    inference_profile& p = *s.inference;
     const double f = std::exp(step);
     if (k.what == knob::type::server) {
       set_server(p.front_end, k.field, get_server(p.front_end, k.field) * f);
@@ -293,9 +298,8 @@ class serving_fit {
       const auto format = k.what == knob::type::release ? std::nullopt : k.format;
       set_cost(c, plain, format, get_cost(c, plain, format) * f);
     }
-    std::vector<double> out = simulated_errors(r);
+    std::vector<double> out = simulated_errors(r, s);
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = (out[i] - base[i]) / step;
-    p = before;
     return out;
   }
 
