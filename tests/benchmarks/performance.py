@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Measures nvlsim and writes docs/performance.md.
 
-performance.py measure BUILD_DIR [--peers PEERS.json] -o measured.json    some minutes on an idle machine
+performance.py measure BUILD_DIR [--peers PEERS.json] [--baseline NVLSIM] -o measured.json    some minutes on an idle machine
 performance.py page measured.json > docs/performance.md
 
 PEERS.json names other simulators that are installed here, and what they are compared with. They run in turns with
 nvlsim, and the page has both columns of that run:
 [{"name": "Calculon caa4b11", "work": "layouts of gpt3-13B on 16 GPUs, a second", "command": ["bin/calculon", ...],
   "folder": "where the command runs", "count": 2736, "against": "search 13b on 16", "times": 3}]
-`against` is a name of COMMANDS. With `count`, the layouts (requests, steps) that the peer's command tries, rates are
-compared; without it CPU seconds. Nothing is fetched.
+`against` is a name of COMMANDS. With `count`, the layouts that the peer's command tries, rates are compared with those
+of a search; without it CPU seconds. Nothing is fetched. The baseline, an earlier nvlsim, runs in turns with this one
+what takes it seconds.
 """
 import argparse
 import json
@@ -17,7 +18,6 @@ import os
 import pathlib
 import random
 import re
-import resource
 import signal
 import subprocess
 import sys
@@ -49,6 +49,8 @@ COMMANDS = {
     "experts 4608": ["run", "kimi-k2-gb300-4608"],
     "100 trillion": ["run", "moe-100t-gb300-15360"],
     "offline rack": ["run", "llama2-70b-offline-gb300-rack"],
+    "agents": ["run", "llama3.3-70b-agents-gb300-vm"],
+    "highest load": ["run", "deepseek-r1-gb300-rack", "--highest-load"],
     "ranks 1152": [*RANKS_1152, "--no-fold"],
     "ranks 4608": [*RANKS_4608, "--no-fold"],
     "gpt3 1024": GPT3_1024,
@@ -69,25 +71,62 @@ COMMANDS = {
                      "--output-tokens", "1024", "--ttft", "2 s", "--tpot", "33.3 ms", "--format", "json"],
     "serving table": ["validate", SERVING_TABLE, "--format", "json"],
 }
+BASELINE = ("start", "kernel", "training 512", "training 8192", "training 331200", "experts 4608", "offline rack", "agents",
+            "serving table")  # an earlier program's searches take hours
 ONCE = {"ranks 1152", "ranks 4608", "serving table", "sensitivity", "plan serving", *(name for name in COMMANDS if name.startswith("search"))}
 
 
 def cost(command, folder=None):
     """CPU seconds, wall seconds, peak bytes and output; of children too."""
-    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    with subprocess.Popen([str(c) for c in command], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
-        out = p.stdout.read()
-        _, status, used = os.wait4(p.pid, 0)
-        p.returncode = os.waitstatus_to_exitcode(status)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if p.returncode != 0:
-        sys.exit(f"{command}: exit code {p.returncode}")
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {"cpu_s": cpu, "wall_s": time.monotonic() - begin, "peak_bytes": used.ru_maxrss * 1024, "out": out}
+    with tempfile.NamedTemporaryFile("r") as used:
+        # A child of this program would begin with this program's peak.
+        timed = ["/usr/bin/time", "-q", "-o", used.name, "-f", "%U %S %M", *map(str, command)]
+        begin = time.monotonic()
+        done = subprocess.run(timed, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        wall = time.monotonic() - begin
+        user, system, peak = map(float, used.read().split())
+    if done.returncode != 0:
+        raise RuntimeError(f"{command}: exit code {done.returncode}\n{done.stderr.decode()[-500:]}")
+    return {"cpu_s": user + system, "wall_s": wall, "peak_bytes": int(peak) * 1024, "out": done.stdout}
 
 
 def best(command, times):
     return min((cost(command) for _ in range(times)), key=lambda c: c["cpu_s"])
+
+
+def in_turns(program, baseline, name):
+    """A command by this program and by an earlier one; the CPU time of the earlier one is absent if it cannot run it."""
+    times = 1 if name in ONCE else 5
+    if not baseline or name not in BASELINE:
+        return best([program, *COMMANDS[name]], times)
+    ours, theirs = [], []
+    for _ in range(max(2, times)):
+        ours.append(cost([program, *COMMANDS[name]]))
+        try:
+            theirs.append(cost([baseline, *COMMANDS[name]])["cpu_s"])
+        except RuntimeError:
+            pass
+    out = min(ours, key=lambda c: c["cpu_s"])
+    return {**out, "baseline_cpu_s": min(theirs)} if theirs else out
+
+
+def stopped_search(program, name, seconds):
+    """The best of a search that is interrupted."""
+    with subprocess.Popen([program, *COMMANDS[name]], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as p:
+        time.sleep(seconds)
+        p.send_signal(signal.SIGINT)
+        r = json.loads(p.stdout.read())
+    return {"seconds": seconds, "evaluated": r["evaluated"], "step_time_s": r["best"][0]["metrics"]["step_time_s"]}
+
+
+def plan_and_run(program, scenario, axis, values, run):
+    """CPU seconds of planning a sweep, and of running a point of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        file, out = pathlib.Path(folder) / "s.json", pathlib.Path(folder) / "out"
+        file.write_text(json.dumps({"schema": "nvlsim.sweep/1", "scenario": scenario, "axes": [{"grid": {axis: values}}]}))
+        planned = cost([program, "sweep", "plan", file, "-o", out])
+        ran = cost([program, "sweep", "run", out]) if run else None
+        return {"points": len(values), "plan_cpu_s": planned["cpu_s"], **({"point_cpu_s": ran["cpu_s"] / len(values)} if ran else {})}
 
 
 def sweep(program, points):
@@ -123,21 +162,23 @@ def against(program, peer):
     return out
 
 
-def measure(build, output, peers, only):
+def measure(build, output, peers, only, baseline):
     """With `only`, measures commands that match it again, and keeps what the output has of the others."""
     program, benchmarks = build / "nvlsim", build / "tests/benchmarks/benchmarks"
     out = {"machine": machine(), "date": time.strftime("%Y-%m-%d"), "commands": {}, "peers": [], "benchmarks": []}
     if only:
         out = json.loads(output.read_text())
-    for name, words in COMMANDS.items():
+    for name in COMMANDS:
         if only and not re.search(only, name):
             continue
-        c = best([program, *words], 1 if name in ONCE else 5)
+        c = in_turns(program, baseline, name)
         text = c.pop("out")
         if name.startswith("search"):
             r = json.loads(text)
             beaten = sum(p["count"] for p in r["pruned"] if p["reason"].startswith("cannot be among the best"))
             c.update(candidates=r["candidates"], evaluated=r["evaluated"], found=r["found"], beaten=beaten)
+            if "step_time_s" in r["best"][0]["metrics"]:
+                c["step_time_s"] = r["best"][0]["metrics"]["step_time_s"]
         out["commands"][name] = c
         print(name, c, file=sys.stderr)
         if only:
@@ -148,7 +189,10 @@ def measure(build, output, peers, only):
     for peer in peers:
         out["peers"].append(against(program, peer))
         print(out["peers"][-1], file=sys.stderr)
+    out["stopped"] = stopped_search(program, "search deepseek-v3 on 512", 10)
     out["sweep"] = sweep(program, 10_000)
+    out["large sweep"] = plan_and_run(program, "llama3.1-405b-gb300-512", "/workload/seq_length", [8 * i for i in range(1, 100_001)], False)
+    out["405b sweep"] = plan_and_run(program, "llama3.1-405b-gb300-512", "/workload/seq_length", [8 * i for i in range(512, 612)], True)
     done = subprocess.run([benchmarks, "--benchmark_format=json", "--benchmark_min_time=0.2"], stdout=subprocess.PIPE, check=True)
     out["benchmarks"] = json.loads(done.stdout)["benchmarks"]
     output.write_text(json.dumps(out, indent=1) + "\n")
@@ -165,7 +209,8 @@ def page(m):
 
     def row(name, what):
         x = c[name]
-        return (f"| {what} | {1e3 * x['cpu_s']:.0f} ms | {x['peak_bytes'] / 2**20:.0f} MiB | "
+        before = f"{x['cpu_s'] / x['baseline_cpu_s']:.2f}" if "baseline_cpu_s" in x else ""
+        return (f"| {what} | {1e3 * x['cpu_s']:.0f} ms | {before} | {x['peak_bytes'] / 2**20:.0f} MiB | "
                 f"{max(0, x['peak_bytes'] - floor['peak_bytes']) / 2**20:.0f} MiB |")
 
     bench = {b["name"]: b for b in m["benchmarks"]}
@@ -214,8 +259,8 @@ def page(m):
 
 ## A step
 
-| command | CPU | peak memory | above the program |
-|---|---|---|---|
+| command | CPU | of the baseline's | peak memory | above the program |
+|---|---|---|---|---|
 {row('start', '`nvlsim --version`: the program without the engine')}
 {row('kernel', '`nvlsim kernel`: a GEMM')}
 {row('training 512', '405B on 512 GPUs')}
@@ -226,8 +271,12 @@ def page(m):
 {row('experts 4608', 'Kimi K2 on 64 racks')}
 {row('100 trillion', '100 trillion parameters on 240 racks')}
 {row('offline rack', '1.8 million requests on a rack')}
+{row('agents', 'agents of Llama 3.3 70B, prefixes cached')}
+{row('highest load', 'the highest load of DeepSeek-R1 on a rack')}
 {row('gpt3 1024 ranks', 'GPT-3 on 1,024 GPUs, every rank simulated')}
 {row('ranks 4608', '405B on 64 racks, 4,608 ranks without folding')}
+
+The baseline is the commit before the work on speed began, measured in turns with this one.
 
 331,200 GPUs cost {c['training 331200']['cpu_s'] / c['training 8192']['cpu_s']:.2f} times as much as 8,192, because equal replicas are one class ([models-and-assumptions.md](models-and-assumptions.md#degraded)).
 
@@ -255,6 +304,8 @@ A search counts all layouts, leaves out those that break a rule of divisibility 
 {search_row('search 405b on 512', '405B on 512 GPUs, memory choices fixed')}
 {search_row('search 13b on 16', '13B on 16 GPUs')}
 
+Interrupted after {m['stopped']['seconds']} s of wall time, the first of these has tried {m['stopped']['evaluated']:,} layouts, and its best takes {100 * (m['stopped']['step_time_s'] / c['search deepseek-v3 on 512']['step_time_s'] - 1):.1f} % longer than the best of all.
+
 A serving search plays each layout that it evaluates. Layouts a second are those that can run, found or shown to be worse, by CPU seconds.
 
 | search of a server | layouts | evaluated | a second and core | CPU | wall | peak memory |
@@ -274,7 +325,7 @@ The plan and longest path of the 8,192-GPU step take {bench['step_by_micro_batch
 
 ## Sweeps
 
-{s['points']:,} points of a collective, killed five times at random by SIGKILL, gave {s['records']:,} records of {s['distinct']:,} points, {s['ok']:,} of them ok. They took {s['wall_s']:.0f} s of wall time with two jobs on the shared machine. Planning took {s['plan_cpu_s']:.1f} CPU-s, merging {s['merge_cpu_s']:.1f}.
+{s['points']:,} points of a collective, killed five times at random by SIGKILL, gave {s['records']:,} records of {s['distinct']:,} points, {s['ok']:,} of them ok. They took {s['wall_s']:.0f} s of wall time with two jobs on the shared machine. Planning took {s['plan_cpu_s']:.1f} CPU-s, merging {s['merge_cpu_s']:.1f}. Planning {m['large sweep']['points']:,} points of a 405B step took {m['large sweep']['plan_cpu_s']:.1f} CPU-s; running one of them takes {1e3 * m['405b sweep']['point_cpu_s']:.0f} CPU-ms.
 
 ## Growth
 
@@ -306,10 +357,11 @@ def main():
     arguments.add_argument("path", type=pathlib.Path)
     arguments.add_argument("-o", "--output", type=pathlib.Path, default=pathlib.Path("measured.json"))
     arguments.add_argument("--peers", type=pathlib.Path)
+    arguments.add_argument("--baseline", type=pathlib.Path, help="an earlier nvlsim to measure in turns with this one")
     arguments.add_argument("--only", metavar="REGEX", help="measure these commands again and keep the rest of the output")
     asked = arguments.parse_args()
     if asked.verb == "measure":
-        measure(asked.path, asked.output, json.loads(asked.peers.read_text()) if asked.peers else [], asked.only)
+        measure(asked.path, asked.output, json.loads(asked.peers.read_text()) if asked.peers else [], asked.only, asked.baseline)
     else:
         sys.stdout.write(page(json.loads(asked.path.read_text())))
 
