@@ -182,13 +182,17 @@ value tier_breakdown(const serving_run& run, const inference_workload& w) {
     out.items()->push_back(std::move(one));
   };
   add("hbm", hits - fetched);
+  // What was fetched in vain, because others computed it or what lies before it went meanwhile, saves nothing.
+  double all = 0;
+  for (const std::int64_t n : run.outcome.tier_blocks) all += static_cast<double>(n * run.prefix_tokens);
   for (std::size_t k = 0; k < run.outcome.tier_blocks.size(); ++k)
     add(names[static_cast<std::size_t>(w.tiers[k].kind)],
-        static_cast<double>(run.outcome.tier_blocks[k] * run.prefix_tokens));
+        all > 0 ? static_cast<double>(run.outcome.tier_blocks[k] * run.prefix_tokens) * (fetched / all) : 0);
   return out;
 }
 
-/// Status and notes of a load: whether it is steady, saturated, and meets its objective.
+/// Status and notes of a load: whether it is long enough, saturated, and meets its objective. A run that is too
+/// short has the status of a server that is saturated: longer ones have other rates.
 void judge_load(result& r, const serving_run& run, const inference_workload& w, const inference_metrics& i) {
   const serving_outcome& o = run.outcome;
   constexpr double steady = 0.9;  // below, what finishes while requests arrive says little

@@ -244,7 +244,7 @@ pool_layout read_pools(config::reader& r, const pool_layout& engine, inference_w
   else w.prompts_cached = true;
   for (const engine_field& f : engine_fields)
     if (f.name != "prefill") r.belongs(f.names(), "each pool, or of the engine for both");
-  r.belongs("router", "a layout without pools");
+  if (r.has("router")) w.pool_router = static_cast<router_policy>(r.one_of("router", routers));
   return read(r.child("decode"), engine_place::decode_pool);
 }
 
@@ -383,7 +383,7 @@ value written_objective(const service_objective& o) {
   if (o.tpot_s) out.set("tpot", in_seconds(*o.tpot_s));
   if (o.e2e_s) out.set("e2e", in_seconds(*o.e2e_s));
   out.set("statistic", objective_statistics[o.means ? 1 : 0]);
-  if (!o.means) out.set("share", o.share);
+  if (!o.means && shared) out.set("share", o.share);
   return out;
 }
 
@@ -414,6 +414,7 @@ value written_layout(const inference_workload& w) {
   value out{value::object{{"decode", written_pool(w, w.engine, engine_place::decode_pool)}}};
   if (w.prefill_pool)
     out.set("prefill", written_pool(*w.prefill_pool, w.prefill_pool->engine, engine_place::prefill_pool));
+  if (w.pool_router) out.set("router", named(*w.pool_router, routers));
   return out;
 }
 

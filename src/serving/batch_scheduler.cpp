@@ -55,7 +55,9 @@ void batch_scheduler::submit(std::int32_t request, std::int64_t input, std::int6
                              const known_prompt& known) {
   const std::uint32_t i = new_slot(request, input, output);
   slots_[i].prefixes = known.prefixes;
-  slots_[i].fetched = known.fetched;
+  slots_[i].fetched_from = known.fetched_from;
+  slots_[i].fetched_to = known.fetched_to;
+  awaited_ += slots_[i].awaits = to_await(known.prefixes, input, output);
   give_rank(slots_[i]);
   incoming_.push_back(i);
   pending_ += input;
@@ -103,6 +105,7 @@ iteration batch_scheduler::step() {
   waited_ = hold ? waited_ + 1 : it.prompt_tokens > 0 ? 0 : waited_;
   peak_kv_tokens_ = std::max(peak_kv_tokens_, kv_tokens_);
   had_prompts_ = it.prompt_tokens > 0;
+  prompt_iterations_ += had_prompts_ ? 1 : 0;
   if (!exclusive_ || !had_prompts_) {
     ++decoded_;
     decay_reserve();
@@ -227,6 +230,29 @@ std::int64_t batch_scheduler::cached_tokens(names prefixes, std::int64_t input) 
          limits_.prefix_tokens;
 }
 
+/// KV tokens for which a request will ask, beside those of its prompt that others hold.
+std::int64_t batch_scheduler::to_await(names prefixes, std::int64_t input, std::int64_t output) const {
+  const std::int64_t all = in_blocks(static_cast<double>(input) + reserve_ * static_cast<double>(output)) +
+                           limits_.sequence.beside(input + output);
+  const auto shared = static_cast<std::size_t>(cached_tokens(prefixes, input) / limits_.prefix_tokens);
+  const auto held = static_cast<std::int64_t>(cache_.held(prefixes.first(shared)));
+  return std::max<std::int64_t>(0, all - held * limits_.prefix_tokens);
+}
+
+bool batch_scheduler::has_room(names prefixes, std::int64_t input, std::int64_t output) {
+  if (refuses()) return false;
+  const auto waiting = static_cast<std::int64_t>(waiting_.size() + incoming_.size());
+  const std::int64_t later = grows_ ? static_cast<std::int64_t>(reserve_ * static_cast<double>(yet_to_come())) : 0;
+  // Each rank can have a prompt of its own, however long.
+  const bool tokens = queued() < static_cast<std::int64_t>(ranks_) && waiting == queued()
+                          ? true
+                          : used_.tokens.lets(pending_ + 1, set_.max_num_tokens);
+  const bool fits = tokens && used_.sequences.lets(decodes_ + waiting + 1, set_.max_batch_size) &&
+                    may_hold(kv_tokens_ + awaited_ + to_await(prefixes, input, output) + later);
+  if (!fits) no_room_at_ = changes();
+  return fits;
+}
+
 /// Whether a rank takes so many tokens in an iteration that has room for `room`.
 bool batch_scheduler::prompt_fits(std::int64_t tokens, std::int64_t room) {
   const std::int64_t all = set_.max_num_tokens;
@@ -238,7 +264,10 @@ bool batch_scheduler::admit(std::uint32_t i, const iteration& it, std::int64_t r
   slot& s = slots_[i];
   if (blocked()) return false;
   const std::int64_t shared = cached_tokens(s.prefixes, s.input);
-  const std::int64_t hit = std::min(s.input - 1, shared + s.fetched);
+  // Fetched blocks count where they join those that the cache has by now: some may have come by another request
+  // meanwhile, or gone.
+  const bool joins = s.fetched_from <= shared && s.fetched_to > shared;
+  const std::int64_t hit = std::min(s.input - 1, joins ? s.fetched_to : shared);
   if (!prompt_fits(s.input - hit, room) && !may_cut(s, it)) return false;
   s.shared = static_cast<std::uint32_t>(shared / limits_.prefix_tokens);
   if (!take_memory(s, reservation(s))) {
@@ -249,9 +278,10 @@ bool batch_scheduler::admit(std::uint32_t i, const iteration& it, std::int64_t r
   promised_ += s.output;
   if (!s.resumes) --queued_[s.rank];
   s.done = hit;
-  s.fetched = 0;
+  s.fetched_from = s.fetched_to = 0;
+  awaited_ -= std::exchange(s.awaits, 0);
   pending_ -= hit;
-  if (!s.resumes) events_.admitted.emplace_back(s.request, hit);
+  if (!s.resumes) events_.admitted.push_back({s.request, hit, std::max<std::int64_t>(0, hit - shared)});
   admitted_.emplace_back(i, s.life);
   return true;
 }

@@ -26,13 +26,20 @@ class batch_scheduler {
   using names = std::span<const prefix_cache::name>;
   /// What is known of a prompt before it is computed.
   struct known_prompt {
-    names prefixes = {};       ///< of its blocks; must outlive the request
-    std::int64_t fetched = 0;  ///< tokens behind those in the prefix cache that have been fetched from elsewhere
+    names prefixes = {};  ///< of its blocks; must outlive the request
+    /// Tokens of the prompt that have been fetched from elsewhere, as positions.
+    std::int64_t fetched_from = 0, fetched_to = 0;
+  };
+  /// A request that begins, with the prompt tokens that need not be computed.
+  struct admission {
+    std::int32_t request = 0;
+    std::int64_t cached = 0;   ///< in the prefix cache, or fetched
+    std::int64_t fetched = 0;  ///< of those, what the prefix cache did not have
+    friend bool operator==(const admission&, const admission&) = default;
   };
   /// Events of an iteration, by request number.
   struct events {
-    std::vector<std::pair<std::int32_t, std::int64_t>>
-        admitted;  ///< request, and prompt tokens found in the cache
+    std::vector<admission> admitted;
     std::vector<std::int32_t> first_tokens;
     std::vector<std::int32_t> finished;
     std::vector<std::int32_t> preempted;  ///< before the iteration
@@ -76,20 +83,26 @@ class batch_scheduler {
   std::int64_t peak_kv_tokens() const { return peak_kv_tokens_; }
   /// Remaining prompt tokens plus cached tokens of running sequences.
   std::int64_t load() const { return pending_ + context(); }
+  /// Whether a request would find room behind all that waits here: tokens within one iteration's budget, a place
+  /// in the batch and memory. After a refusal it is not asked again until something is freed or prompts move on.
+  bool has_room(names prefixes, std::int64_t input, std::int64_t output);
+  /// Whether the last refusal stands.
+  bool refuses() const { return no_room_at_ == changes(); }
   /// Prompt tokens of a request that are in the prefix cache.
   std::int64_t cached_tokens(names prefixes, std::int64_t input) const;
 
  private:
   struct slot {
     std::int32_t request = 0;
-    std::int64_t input = 0;    ///< tokens to cache before it decodes: prompt, and output before a preemption
-    std::int64_t output = 0;   ///< output tokens after that
-    std::int64_t done = 0;     ///< cached tokens of `input`
-    std::int64_t fetched = 0;  ///< of a prompt that is not admitted yet
-    std::int64_t own = 0;      ///< KV tokens not shared with others, in whole blocks
-    std::uint32_t shared = 0;  ///< number of leading blocks held in the prefix cache
-    std::uint32_t life = 0;    ///< incremented whenever the slot stops running
-    std::size_t joined = 0;    ///< value of decoded_ before its first decode
+    std::int64_t input = 0;   ///< tokens to cache before it decodes: prompt, and output before a preemption
+    std::int64_t output = 0;  ///< output tokens after that
+    std::int64_t done = 0;    ///< cached tokens of `input`
+    std::int64_t fetched_from = 0, fetched_to = 0;  ///< of a prompt that is not admitted yet
+    std::int64_t awaits = 0;                        ///< KV tokens for which it waits
+    std::int64_t own = 0;                           ///< KV tokens not shared with others, in whole blocks
+    std::uint32_t shared = 0;                       ///< number of leading blocks held in the prefix cache
+    std::uint32_t life = 0;                         ///< incremented whenever the slot stops running
+    std::size_t joined = 0;                         ///< value of decoded_ before its first decode
     std::uint32_t rank = 0;
     bool resumes = false;
     bool swapped = false;    ///< its cache is in CPU memory
@@ -135,6 +148,8 @@ class batch_scheduler {
   void await_growth(std::uint32_t i, std::int64_t steps);
   std::int64_t& phase_of(const slot& s);
   std::int64_t in_blocks(double tokens) const;
+  std::int64_t to_await(names prefixes, std::int64_t input, std::int64_t output) const;
+  std::int64_t changes() const { return frees_ + prompt_iterations_; }
   std::int64_t reservation(const slot& s) const;
   std::int64_t yet_to_come() const;
   void decay_reserve();
@@ -180,6 +195,9 @@ class batch_scheduler {
   std::int64_t kv_tokens_ = 0, peak_kv_tokens_ = 0, pending_ = 0, swapped_out_ = 0;
   std::int64_t now_ = 0, polled_ = 0, waited_ = 0, rank_waited_ = 0;
   std::int64_t frees_ = 0, refused_at_ = -1;  ///< count of memory releases; its value at the last refusal
+  std::int64_t prompt_iterations_ = 0,
+               no_room_at_ = -1;  ///< iterations with prompts; `changes` when room was refused
+  std::int64_t awaited_ = 0;      ///< `awaits` of all that is not admitted
   bool preempted_now_ = false, had_prompts_ = false;
   limits_use used_;
   std::size_t decoded_ = 0;  ///< iterations in which sequences could decode

@@ -10,6 +10,13 @@ std::size_t prefix_cache::hits(std::span<const name> names) const {
   return n;
 }
 
+std::size_t prefix_cache::held(std::span<const name> names) const {
+  return static_cast<std::size_t>(std::count_if(names.begin(), names.end(), [&](name n) {
+    const auto at = known_.find(n);
+    return at != known_.end() && nodes_[at->second].holders > 0;
+  }));
+}
+
 void prefix_cache::unlink(std::uint32_t i) {
   node& x = nodes_[i];
   (x.before == none ? oldest_ : nodes_[x.before].after) = x.after;

@@ -20,6 +20,8 @@ class prefix_cache {
 
   /// Number of leading blocks of `names` that are cached.
   std::size_t hits(std::span<const name> names) const;
+  /// Number of cached blocks among `names` that someone holds.
+  std::size_t held(std::span<const name> names) const;
   /// Holds a block, cached or not. Returns whether it was absent, cached without holders, or held by others.
   enum class state { absent, idle, held };
   state hold(name n);

@@ -21,6 +21,8 @@ struct server::worker : worker_state {
   double begin = 0;
   // Iterations that were ordered as one: how many, and of each its cached tokens, its time and its end.
   std::size_t stretch = 0;
+  bool settled = false;                ///< its scheduler has passed over the stretch
+  int fetching = 0;                    ///< requests for which blocks are fetched
   std::size_t reach = shortest_reach;  ///< most iterations of the next stretch
   std::vector<std::int64_t> contexts;
   std::vector<double> seconds, ends;
@@ -33,11 +35,12 @@ server::server(const request_list& list, const server_settings& s, const iterati
                const stretch_pricing* stretches)
     : list_(list), set_(s), price_(price), stretches_(stretches) {
   // A router that looks at caches sees every iteration, and so does a trace.
-  if (s.traced || s.keep_iterations || (s.router == router_policy::prefix_aware && s.workers > 1))
-    stretches_ = nullptr;
+  const bool looks = (s.prefill || s.prompts_cached ? s.pool_router : s.router) == router_policy::prefix_aware;
+  if (s.traced || s.keep_iterations || (looks && s.workers > 1)) stretches_ = nullptr;
   const std::size_t n = list.requests.size();
   out_.requests.resize(n);
   decoding_ = static_cast<std::size_t>(s.workers);
+  held_back_ = prompt_router() == router_policy::least_loaded && (s.prefill ? s.prefill->workers : s.workers) > 1;
   out_.workers.resize(decoding_ + static_cast<std::size_t>(s.prefill ? s.prefill->workers : 0));
   workers_.reserve(out_.workers.size());
   for (std::size_t i = 0; i < out_.workers.size(); ++i) {
@@ -127,21 +130,74 @@ void server::submit(std::int32_t i, double t) {
   count_in_flight(t, 1);
   const served_request& r = request(i);
   record(i).arrival_s = t;
+  ++waiting_;
   if (set_.prompts_cached) {
-    const std::size_t to = choose(r, router_policy::least_loaded, 0, decoding_);
+    const std::size_t to = choose(r, set_.pool_router.value_or(router_policy::least_loaded), 0, decoding_);
     cut_stretch(to, t);
     hand(i, to);
     take_up(i, to);
-  } else if (set_.prefill) {  // its output is the first token
-    const std::size_t to = choose(r, router_policy::prefix_aware, decoding_, workers_.size());
-    record(i).prompt_worker = static_cast<std::int32_t>(to);
-    prefill(i, to);
+  } else if (held_back_) {
+    backlog_.push_back(i);
+    if (backlog_.size() == 1) hand_out(t);
   } else {
-    prefill(i, choose(r, set_.router, 0, decoding_));
+    const auto [first, end] = prompt_workers();
+    prefill(i, choose(r, prompt_router(), first, end), t);
   }
   ++arrived_;
   if (arrived_ == (list_.requests.size() + 1) / 2) out_.at_half = {waiting_, in_flight_};
   if (arrived_ == list_.requests.size()) out_.at_last = {waiting_, in_flight_};
+}
+
+router_policy server::prompt_router() const {
+  return set_.prefill ? set_.pool_router.value_or(router_policy::prefix_aware) : set_.router;
+}
+
+std::pair<std::size_t, std::size_t> server::prompt_workers() const {
+  return set_.prefill ? std::pair(decoding_, workers_.size()) : std::pair(std::size_t{0}, decoding_);
+}
+
+bool server::has_room(std::size_t i, const served_request& r) {
+  worker& w = workers_[i];
+  if (w.in_hand == 0) return true;
+  // While blocks come for one request, those of the next can be ordered.
+  constexpr int fetches = 2;
+  return w.fetching < fetches && w.scheduler.has_room(names_of(r), r.input, w.prefills ? 1 : r.output);
+}
+
+/// The oldest request that waits at the router goes to the worker with the fewest unfinished requests of those
+/// that have room.
+void server::hand_out(double t) {
+  const std::int32_t i = backlog_.front();
+  const auto [first, end] = prompt_workers();
+  constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
+  std::vector<std::int64_t>& hands = hands_;
+  hands.clear();
+  for (std::size_t k = first; k < end; ++k) {
+    const worker& w = workers_[k];
+    hands.push_back(w.in_hand > 0 && w.scheduler.refuses() ? none : w.in_hand);
+  }
+  for (;;) {
+    const std::size_t best =
+        least_in_turn(hands.size(), turn_[first > 0 ? 1 : 0], [&](std::size_t k) { return hands[k]; });
+    if (hands[best] == none) return;
+    cut_stretch(first + best, t);
+    if (has_room(first + best, request(i))) {
+      backlog_.pop_front();
+      return prefill(i, first + best, t);
+    }
+    hands[best] = none;
+  }
+}
+
+/// A worker takes what it has room for of what waits at the router.
+void server::pull(std::size_t i, double t) {
+  const auto [first, end] = prompt_workers();
+  if (i < first || i >= end) return;
+  while (!backlog_.empty() && has_room(i, request(backlog_.front()))) {
+    const std::int32_t next = backlog_.front();
+    backlog_.pop_front();
+    prefill(next, i, t);
+  }
 }
 
 /// Tokens of a prompt that tiers have beyond those in HBM.
@@ -156,29 +212,41 @@ std::int64_t server::fetchable(std::size_t to, const served_request& r) const {
 }
 
 /// A worker gets a prompt, once what tiers have of it has been fetched.
-void server::prefill(std::int32_t i, std::size_t to) {
+void server::prefill(std::int32_t i, std::size_t to, double t) {
   const served_request& r = request(i);
+  if (set_.prefill) record(i).prompt_worker = static_cast<std::int32_t>(to);
   hand(i, to);
-  ++waiting_;
   const std::int64_t tokens = fetchable(to, r);
-  if (tokens == 0) return fetched(i, record(i).arrival_s);
+  if (tokens == 0) return begin_prompt(i, t, 0, 0);
   const std::int64_t block = set_.worker.prefix_tokens,
                      here = workers_[to].scheduler.cached_tokens(names_of(r), r.input) / block;
   record(i).fetched = static_cast<std::int32_t>(tokens);
+  fetched_from_.resize(list_.requests.size());
+  fetched_from_[static_cast<std::size_t>(i)] = here * block;
+  ++workers_[to].fetching;
   const auto names = names_of(r).subspan(static_cast<std::size_t>(here), static_cast<std::size_t>(tokens / block));
   orders_.fetches.push_back({i, to, workers_[to].tiers->fetch(names, out_.tier_blocks)});
 }
 
 void server::fetched(std::int32_t i, double t) {
   const auto to = static_cast<std::size_t>(record(i).worker);
+  const std::int64_t from = fetched_from_[static_cast<std::size_t>(i)];
+  --workers_[to].fetching;
+  begin_prompt(i, t, from, from + record(i).fetched);
+  pull(to, t);
+}
+
+void server::begin_prompt(std::int32_t i, double t, std::int64_t fetched_from, std::int64_t fetched_to) {
+  const auto to = static_cast<std::size_t>(record(i).worker);
   cut_stretch(to, t);
   const served_request& r = request(i);
   workers_[to].scheduler.submit(i, r.input, workers_[to].prefills ? 1 : r.output,
-                                {names_of(r), record(i).fetched});
+                                {names_of(r), fetched_from, fetched_to});
   if (!workers_[to].busy) woken_.push_back(to);
 }
 
 void server::deliver(std::int32_t i, double t) {
+  ++waiting_;
   record(i).delivered_s = t;
   cut_stretch(static_cast<std::size_t>(record(i).worker), t);
   take_up(i, static_cast<std::size_t>(record(i).worker));
@@ -188,7 +256,6 @@ void server::deliver(std::int32_t i, double t) {
 void server::take_up(std::int32_t i, std::size_t to) {
   const served_request& r = request(i);
   workers_[to].scheduler.submit_cached(i, r.input, r.output);
-  ++waiting_;
   if (!workers_[to].busy) woken_.push_back(to);
 }
 
@@ -245,10 +312,18 @@ void server::cut_stretch(std::size_t i, double t) {
   const auto from = w.ends.begin(), to = from + static_cast<std::ptrdiff_t>(w.stretch);
   const auto last = ending_ > i + 1 ? std::upper_bound(from, to, t) : std::lower_bound(from, to, t);
   const auto left = static_cast<std::size_t>(last - from) + 1;
-  if (left >= w.stretch) return;
-  w.stretch = left;
-  w.reach = std::max(shortest_reach, 2 * left);
-  orders_.iterations.push_back({i, w.begin, w.ends[left - 1], {}});
+  if (left < w.stretch) {
+    w.stretch = left;
+    w.reach = std::max(shortest_reach, 2 * left);
+    orders_.iterations.push_back({i, w.begin, w.ends[left - 1], {}});
+  }
+  settle(w);
+}
+
+/// The scheduler of a worker is as it is in the last iteration of its stretch.
+void server::settle(worker& w) {
+  if (!w.settled) w.scheduler.pass_over(static_cast<std::int64_t>(w.stretch));
+  w.settled = true;
 }
 
 /// The iterations of a stretch have ended.
@@ -256,7 +331,8 @@ void server::pass_over(std::size_t i) {
   worker& w = workers_[i];
   worker_record& l = out_.workers[i];
   const std::size_t n = w.stretch;
-  w.scheduler.pass_over(static_cast<std::int64_t>(n));
+  settle(w);
+  w.settled = false;
   stretches_->count(i, w.now.decodes, {w.contexts.data(), n}, {w.seconds.data(), n});
   count_gaps(w, w.ends[0]);
   for (std::size_t k = 1; k < n; ++k) add_gap(w.ends[k] - w.ends[k - 1], w.now.decodes);
@@ -279,8 +355,9 @@ void server::begin_iteration(std::size_t i, double t) {
     for (const std::uint64_t n : w.scheduler.last().computed) w.tiers->computed(n);
     for (const std::uint64_t n : w.scheduler.last().evicted) w.tiers->evicted(n);
   }
-  for (const auto& [q, cached] : w.scheduler.last().admitted) {
+  for (const auto& [q, cached, fetched] : w.scheduler.last().admitted) {
     record(q).cached = static_cast<std::int32_t>(cached);
+    record(q).fetched = static_cast<std::int32_t>(fetched);
     if (record(q).admitted_s >= 0) continue;  // readmitted after a preemption
     record(q).admitted_s = t;
     --waiting_;
@@ -374,6 +451,7 @@ void server::end_iteration(std::size_t i, double t) {
     if (w.prefills && request(q).output > 1) send_cache(q, i, t);
     else finish(q, t);
   }
+  pull(i, t);
   arrive(t);  // requests sent now are ready for the next iteration
   woken_.push_back(i);
   begin_iterations(t);
@@ -385,7 +463,7 @@ void server::end_iteration(std::size_t i, double t) {
 
 void server::send_cache(std::int32_t q, std::size_t from, double t) {
   record(q).prefilled_s = t;
-  const std::size_t to = choose(request(q), router_policy::least_loaded, 0, decoding_);
+  const std::size_t to = choose(request(q), set_.pool_router.value_or(router_policy::least_loaded), 0, decoding_);
   record(q).worker = static_cast<std::int32_t>(to);
   workers_[to].in_hand += 1;
   orders_.caches.push_back({q, from, to, set_.prefill->transfer(request(q).input, from, to)});

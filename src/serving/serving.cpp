@@ -13,6 +13,7 @@
 #include "nvlsim/serving/pools.hpp"
 #include "nvlsim/serving/serving_notes.hpp"
 #include "nvlsim/serving/worker_health.hpp"
+#include "nvlsim/units/units_text.hpp"
 #include "serving/load_shares.hpp"
 #include "serving/worker_prices.hpp"
 
@@ -269,6 +270,7 @@ class load_setup {
     out.worker = limits_;
     out.workers = workers;
     out.router = case_.workload.router;
+    out.pool_router = case_.workload.pool_router;
     out.clients = clients;
     out.prompts_cached = case_.workload.prompts_cached;
     out.keep_iterations = options_.explained;

@@ -54,6 +54,13 @@ void dealt_notes(const inference_workload& w, std::vector<std::string>& out) {
     out.emplace_back("all requests have the same length, so they start and end in lockstep, unlike real ones");
 }
 
+std::string to_worker(router_policy how, std::int64_t workers, const char* kind) {
+  constexpr const char* by[] = {"the {} {}workers in turn",
+                                "the one of {} {}workers with the fewest unfinished requests",
+                                "the one of {} {}workers with the fewest tokens to compute and hold"};
+  return fmt::format(fmt::runtime(by[static_cast<int>(how)]), workers, kind);
+}
+
 }  // namespace
 
 std::vector<std::string> serving_notes(const serving_case& c, std::int64_t workers) {
@@ -80,10 +87,16 @@ std::vector<std::string> serving_notes(const serving_case& c, std::int64_t worke
     out.push_back(
         fmt::format("a pipeline of {0} stages has {0} micro-batches in flight, each scheduled separately", w.pp));
   if (w.prefill_pool) {
-    out.push_back(
-        fmt::format("prompts go to the one of {} prefill workers with the fewest tokens to compute, KV caches to "
-                    "the one of {} decode workers with the fewest unfinished requests",
-                    w.prefill_pool->replicas * w.prefill_pool->pp, workers));
+    const std::int64_t prefilling = std::int64_t{w.prefill_pool->replicas} * w.prefill_pool->pp;
+    if (!w.pool_router)
+      out.push_back(fmt::format(
+          "prompts go to the one of {} prefill workers with the fewest tokens to compute, KV caches to "
+          "the one of {} decode workers with the fewest unfinished requests",
+          prefilling, workers));
+    else
+      out.push_back(fmt::format("prompts go to {}, KV caches to {}",
+                                to_worker(*w.pool_router, prefilling, "prefill "),
+                                to_worker(*w.pool_router, workers, "decode ")));
     out.emplace_back("the first token is streamed when the decode worker starts on the request");
   } else if (w.prompts_cached) {
     out.emplace_back(w.load == load_kind::closed_loop
@@ -161,7 +174,10 @@ std::vector<std::string> idle_settings(const stack& s, const model& m, const inf
     idle("expert_weights", "the model has no experts");
   if (!w.tiers.empty() && !settings_of(*s.inference, w.prefill_pool ? prefill_workload(w) : w).prefix_cache)
     idle("cache_tiers", "prefix_cache is false");
-  if (w.router != router_policy::round_robin && w.replicas * w.pp == 1) idle("router", "there is only one worker");
+  const bool alone =
+      w.replicas * w.pp == 1 && (!w.prefill_pool || w.prefill_pool->replicas * w.prefill_pool->pp == 1);
+  if ((w.router != router_policy::round_robin || w.pool_router) && alone)
+    idle("router", w.prefill_pool ? "there is only one worker of a kind" : "there is only one worker");
   return out;
 }
 

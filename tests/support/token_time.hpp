@@ -45,7 +45,7 @@ inline batching_schedule schedule_requests(const request_lengths& lengths, const
     out.kv_tokens.push_back(one.kv_tokens());
     see();
     const auto at = [&](std::int32_t i) -> token_progress& { return out.requests[static_cast<std::size_t>(i)]; };
-    for (const auto& [i, cached] : one.last().admitted) at(i).admitted = now;
+    for (const auto& a : one.last().admitted) at(a.request).admitted = now;
     for (const std::int32_t i : one.last().first_tokens) at(i).first_token = now;
     for (const std::int32_t i : one.last().finished) {
       at(i).last_token = now;

@@ -30,7 +30,7 @@ enum class load_kind {
 /// How the router picks a replica for a request.
 enum class router_policy {
   round_robin,
-  least_loaded,  ///< the fewest unfinished requests
+  least_loaded,  ///< the fewest unfinished requests; prompts wait at the router until a worker has room
   prefix_aware   ///< the fewest tokens to compute and hold, excluding cached prefixes
 };
 
@@ -97,6 +97,7 @@ struct inference_workload : rank_counts {
   measured_part measured;
   service_objective objective;
   router_policy router = router_policy::round_robin;
+  std::optional<router_policy> pool_router;  ///< of the workers of pools, if the layout says
   /// Prompts are worked on by workers of their own.
   /// [docs/models-and-assumptions.md#disaggregation]
   std::optional<pool_layout> prefill_pool;

@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -120,10 +121,14 @@ struct tier_settings {
 struct server_settings {
   schedule_limits worker;
   std::int64_t workers = 1;
+  /// With `least_loaded`, a request waits at the router until a worker has room for it.
   router_policy router = router_policy::round_robin;
+  /// Of the workers of pools. Nothing: prompts go to the prefill worker with the fewest tokens to compute, caches
+  /// to the decode worker with the fewest unfinished requests.
+  std::optional<router_policy> pool_router = {};
   std::int64_t clients = 0;  ///< of a closed loop; 0: requests arrive at their arrival times
-  /// With prefill workers, a request goes to the one with the fewest tokens to compute. When its prompt is done,
-  /// its cache goes to the decode worker with the fewest unfinished requests.
+  /// With prefill workers, a request goes to one of them, and its cache to a decode worker when its prompt is
+  /// done.
   std::optional<prefill_settings> prefill;
   bool prompts_cached = false;  ///< requests arrive with their KV caches
   /// Of workers that prefill, the fastest first. A request that finds more of its prompt there than in HBM has it
@@ -257,7 +262,13 @@ class server {
   void begin_session(double t);
   void count_in_flight(double t, std::int64_t change);
   void submit(std::int32_t i, double t);
-  void prefill(std::int32_t i, std::size_t to);
+  router_policy prompt_router() const;
+  std::pair<std::size_t, std::size_t> prompt_workers() const;
+  bool has_room(std::size_t i, const served_request& r);
+  void hand_out(double t);
+  void pull(std::size_t i, double t);
+  void prefill(std::int32_t i, std::size_t to, double t);
+  void begin_prompt(std::int32_t i, double t, std::int64_t fetched_from, std::int64_t fetched_to);
   void send_cache(std::int32_t q, std::size_t from, double t);
   std::int64_t fetchable(std::size_t worker, const served_request& r) const;
   void take_up(std::int32_t i, std::size_t to);
@@ -266,6 +277,7 @@ class server {
   void begin_iteration(std::size_t i, double t);
   bool begin_stretch(std::size_t i, double t);
   void cut_stretch(std::size_t i, double t);
+  static void settle(worker& w);
   void pass_over(std::size_t i);
   void count_gaps(worker& w, double t);
   void add_gap(double gap, std::int64_t count);
@@ -292,6 +304,10 @@ class server {
   std::int64_t sessions_ended_ = 0;
   std::int64_t returning_ = 0;  ///< number of clients whose request has just ended
   std::vector<std::size_t> woken_;
+  bool held_back_ = false;                  ///< requests wait at the router until a worker has room
+  std::deque<std::int32_t> backlog_;        ///< those that do
+  std::vector<std::int64_t> hands_;         ///< unfinished requests by worker, while one is chosen
+  std::vector<std::int64_t> fetched_from_;  ///< by request: where what is fetched of its prompt begins
   std::vector<std::pair<std::int32_t, double>>
       held_up_;  ///< preempted requests, with the time of their last token
 };

@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "nvlsim/analysis/inference_metrics.hpp"
+#include "nvlsim/analysis/sections.hpp"
 #include "unit/serving/inference_fixture.hpp"
 
 namespace nvlsim {

@@ -51,6 +51,7 @@ server_case random_case(std::uint64_t seed) {
                                  }};
   if (one_of(2) == 0)
     s.tiers = {{40, 1.07e-4, 1e-5, cache_write::back, false}, {400, 3.1e-4, 1e-4, cache_write::through, true}};
+  if (s.prefill && one_of(2) == 0) s.pool_router = static_cast<router_policy>(one_of(3));
   out.price = by_content;
   return out;
 }

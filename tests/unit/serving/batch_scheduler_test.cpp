@@ -177,19 +177,41 @@ TEST_CASE("Worker computes only what its prefix cache lacks") {
   l.prefix_tokens = 32;
   batch_scheduler one(l);
   const std::vector<prefix_cache::name> first = {1, 2, 3, 4}, second = {1, 2, 9, 10};
-  one.submit(0, 130, 3, {first, 0});
+  one.submit(0, 130, 3, {first});
   CHECK(one.step().prompt_tokens == 130);
   CHECK(one.cached_tokens(second, 128) == 64);
   CHECK(one.cached_tokens(first, 128) == 96);  // the last token is computed anew, and its block with it
-  one.submit(1, 130, 3, {second, 0});
+  one.submit(1, 130, 3, {second});
   const iteration it = one.step();
   CHECK(it.prompt_tokens == 66);
   CHECK(it.prompt_pairs == 130.0 * 131 / 2 - 64.0 * 65 / 2);
-  CHECK(one.last().admitted.front() == std::pair<std::int32_t, std::int64_t>(1, 64));
+  CHECK(one.last().admitted.front() == batch_scheduler::admission{1, 64, 0});
   while (!one.idle()) one.step();
   CHECK(one.kv_tokens() == 0);
-  one.submit(2, 130, 1, {first, 0});
+  one.submit(2, 130, 1, {first});
   CHECK(one.step().prompt_tokens == 2);  // kept after its request has gone
+}
+
+TEST_CASE("What was fetched of a prompt counts once, and only where it joins what is cached") {
+  schedule_limits l = limits_with(preemption_policy::none, 1 << 20, 16);
+  l.settings.prefix_cache = true;
+  l.prefix_tokens = 32;
+  const std::vector<prefix_cache::name> whole = {1, 2, 3, 4}, half = {1, 2};
+  // The cache has `cached` tokens of the prompt when a request begins for which [from, to) were fetched.
+  const auto begins = [&](std::int64_t cached, std::int64_t from, std::int64_t to) {
+    batch_scheduler one(l);
+    if (cached > 0) one.submit(0, cached + 1, 1, {cached > 64 ? whole : half, 0, 0});
+    while (!one.idle()) one.step();
+    one.submit(1, 130, 2, {whole, from, to});
+    one.step();
+    return one.last().admitted.front();
+  };
+  CHECK(begins(64, 64, 128) == batch_scheduler::admission{1, 128, 64});
+  CHECK(begins(128, 64, 128) ==
+        batch_scheduler::admission{1, 128, 0});  // another request has computed it meanwhile
+  CHECK(begins(128, 0, 64) == batch_scheduler::admission{1, 128, 0});
+  CHECK(begins(0, 64, 128) == batch_scheduler::admission{1, 0, 0});  // what lay before it has gone
+  CHECK(begins(0, 0, 128) == batch_scheduler::admission{1, 128, 128});
 }
 
 TEST_CASE("Worker gives up cached blocks used longest ago when requests need the room") {
@@ -198,7 +220,7 @@ TEST_CASE("Worker gives up cached blocks used longest ago when requests need the
   l.prefix_tokens = 32;
   batch_scheduler one(l);
   const auto serve = [&](std::int32_t i, const std::vector<prefix_cache::name>& names) {
-    one.submit(i, 97, 1, {names, 0});
+    one.submit(i, 97, 1, {names});
     const std::int64_t computed = one.step().prompt_tokens;
     CHECK(one.idle());
     return computed;

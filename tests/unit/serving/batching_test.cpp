@@ -366,7 +366,8 @@ TEST_CASE("What is held is what running requests have cached, and never more tha
         if (it.decodes > 0)
           for (auto& [i, h] : now)
             if (h.cached > 0) ++h.cached;
-        for (const auto& [i, hit] : e.admitted) now[i] = {lengths[static_cast<std::size_t>(i)].first, 0};
+        for (const auto& [i, cached, fetched] : e.admitted)
+          now[i] = {lengths[static_cast<std::size_t>(i)].first, 0};
         for (const std::int32_t i : e.resumed) now[i] = {again.at(i), again.at(i)};
         for (const std::int32_t i : e.first_tokens) now.at(i).cached = now.at(i).prompt;
         for (const std::int32_t i : e.finished) now.erase(i);

@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <random>
+#include <set>
 
 #include "nvlsim/serving/server.hpp"
 #include "support/play_server.hpp"
@@ -210,6 +213,148 @@ TEST_CASE("Server's sessions send what was said before, once it was answered") {
   }
   CHECK(later > 150);
   CHECK(cached / prompts > 0.6);  // all but the new turn and the end of a block
+}
+
+/// Requests that share beginnings of their prompts at random: each goes on from a block of an earlier one.
+request_list with_shared_prompts(std::uint64_t seed, int count) {
+  std::mt19937_64 g(seed);
+  request_list list;
+  list.prefix_tokens = 32;
+  std::vector<std::vector<std::uint64_t>> earlier;
+  std::uint64_t fresh = 1;
+  double now = 0;
+  for (int i = 0; i < count; ++i) {
+    std::vector<std::uint64_t> names;
+    if (!earlier.empty()) {
+      const auto& like = earlier[g() % earlier.size()];
+      names.assign(like.begin(), like.begin() + static_cast<std::ptrdiff_t>(g() % (like.size() + 1)));
+    }
+    for (auto more = 1 + g() % 12; more > 0; --more) names.push_back(++fresh);
+    served_request r;
+    r.arrival_s = now += g() % 3 == 0 ? 0 : 1e-3 * static_cast<double>(g() % 20);
+    r.input = 32 * static_cast<std::int64_t>(names.size()) + static_cast<std::int64_t>(g() % 32) + 1;
+    r.output = 1 + static_cast<std::int64_t>(g() % 40);
+    r.first_prefix = list.prefixes.size();
+    r.prefixes = static_cast<std::uint32_t>(names.size());
+    list.prefixes.insert(list.prefixes.end(), names.begin(), names.end());
+    list.requests.push_back(r);
+    earlier.push_back(std::move(names));
+  }
+  return list;
+}
+
+TEST_CASE("No request finds more of its prompt than it has in common with others that began by then") {
+  std::int64_t fetched = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    INFO("seed " << seed);
+    const request_list list = with_shared_prompts(seed, 200);
+    server_settings s = plain(1 + static_cast<std::int64_t>(seed % 3));
+    s.router = static_cast<router_policy>(seed / 3 % 3);
+    s.worker.settings.prefix_cache = true;
+    s.worker.prefix_tokens = list.prefix_tokens;
+    s.worker.kv_capacity_tokens = seed % 2 == 0 ? 4096 : 1 << 20;
+    s.worker.settings.preemption = static_cast<preemption_policy>(seed % 2);
+    s.worker.settings.kv_reserve = seed % 2 == 0 ? 1 : 0;
+    if (seed % 4 == 3)
+      s.prefill = prefill_settings{s.worker, 2, [](std::int64_t, std::size_t, std::size_t) {
+                                     return cache_transfer{1e-4, nullptr};
+                                   }};
+    s.tiers = {{40, 2e-3, 1e-3, cache_write::back, false}, {4000, 4e-3, 2e-3, cache_write::through, true}};
+    const serving_outcome o = serve_requests(list, s, by_content);
+    // One that waits for its blocks can be overtaken: earlier ones are those that began earlier.
+    std::vector<std::size_t> order(list.requests.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const auto began = [&](std::size_t i) { return o.requests[i].admitted_s; };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t x, std::size_t y) { return began(x) < began(y); });
+    std::map<std::uint64_t, std::set<std::size_t>> having;
+    std::size_t told = 0;
+    for (const std::size_t i : order) {
+      for (; told < order.size() && began(order[told]) <= began(i); ++told) {
+        const served_request& r = list.requests[order[told]];
+        for (std::uint32_t b = 0; b < r.prefixes; ++b)
+          having[list.prefixes[r.first_prefix + b]].insert(order[told]);
+      }
+      const served_request& r = list.requests[i];
+      std::int64_t common = 0;
+      while (common < r.prefixes &&
+             having[list.prefixes[r.first_prefix + static_cast<std::size_t>(common)]].size() > 1)
+        ++common;
+      CHECK(o.requests[i].cached <= common * list.prefix_tokens);
+      CHECK(o.requests[i].fetched <= o.requests[i].cached);
+      fetched += o.requests[i].fetched;
+    }
+  }
+  CHECK(fetched > 0);
+}
+
+TEST_CASE("A queue in front of many workers loses what a slow one is worth") {
+  constexpr std::int64_t workers = 24;
+  const auto tokens_per_s = [](double speed, load_kind load, double rate) {
+    inference_workload w = open_loop(rate, 6000);
+    w.load = load;
+    w.input = {200, 0.5};
+    w.output = {60, 0.5};
+    server_settings s = plain(workers);
+    s.router = router_policy::least_loaded;
+    s.worker.settings.max_batch_size = 16;
+    s.clients = load == load_kind::closed_loop ? 20 * workers : 0;
+    const serving_outcome o =
+        serve_requests(generate_requests(w, 0), s, [speed](std::size_t worker, const iteration& it) {
+          iteration_price p = by_content(it);
+          if (worker == 5) p.seconds /= speed;
+          return p;
+        });
+    return static_cast<double>(o.output_tokens) / o.end_s;
+  };
+  const double worth = 0.2 / workers;  // of a worker at 0.8 of the speed of the others
+  for (const auto& [load, rate] :
+       {std::pair(load_kind::offline, 1.0), {load_kind::closed_loop, 1.0}, {load_kind::open_loop, 20'000.0}}) {
+    const double whole = tokens_per_s(1, load, rate), degraded = tokens_per_s(0.8, load, rate);
+    CHECK(1 - degraded / whole < worth + 0.01);
+  }
+}
+
+TEST_CASE("Pools take every router, serve every request and send prompts and caches where it says") {
+  for (const auto router :
+       {router_policy::round_robin, router_policy::least_loaded, router_policy::prefix_aware}) {
+    inference_workload w = open_loop(200, 2000);
+    w.input = {300, 0.9};
+    w.output = {40, 0.9};
+    server_settings s = in_pools(4, 5);
+    s.pool_router = router;
+    s.worker.settings.max_batch_size = s.prefill->worker.settings.max_batch_size = 8;
+    const serving_outcome o = serve_requests(generate_requests(w, 0), s, by_content);
+    std::vector<int> prompts(9), decodes(9);
+    for (const request_record& r : o.requests) {
+      ++prompts[static_cast<std::size_t>(r.prompt_worker)];
+      ++decodes[static_cast<std::size_t>(r.worker)];
+    }
+    CHECK(std::accumulate(prompts.begin() + 5, prompts.end(), 0) == 2000);
+    CHECK(o.requests_times_s == Approx(mean_time_in_system(o) * 2000).epsilon(1e-9));
+    if (router != router_policy::round_robin) continue;
+    CHECK(std::all_of(prompts.begin() + 5, prompts.end(), [](int n) { return n == 500; }));
+    CHECK(std::count_if(decodes.begin(), decodes.end(), [](int n) { return n > 0; }) == 5);
+  }
+}
+
+TEST_CASE("A queue in front of prefill workers loses what a slow one is worth") {
+  const auto end = [](double speed) {
+    inference_workload w = open_loop(1, 4000);
+    w.load = load_kind::offline;
+    w.input = {800, 0.5};
+    w.output = {2, 0};
+    server_settings s = in_pools(16, 8);
+    s.pool_router = router_policy::least_loaded;
+    return serve_requests(generate_requests(w, 0), s,
+                          [speed](std::size_t worker, const iteration& it) {
+                            iteration_price p = by_content(it);
+                            if (worker == 8) p.seconds /= speed;
+                            return p;
+                          })
+        .end_s;
+  };
+  CHECK(end(0.8) / end(1) - 1 < 0.2 / 16 + 0.02);
 }
 
 TEST_CASE("Least loaded routing waits less than dealing in turn when lengths differ") {
