@@ -127,6 +127,7 @@ session_settings read_sessions(config::reader r) {
   const auto wait = r.find_quantity<seconds>({"wait", {"tool_wait", "think_time"}}, longest_wait);
   s.wait_mean_s = wait.value_or(seconds{}).base();
   s.shared_prompt = r.integer_or("shared_prompt", 0, {0, std::int64_t{1} << 30});
+  if (auto first = r.find_child("first_input")) s.first_input = read_lengths(std::move(*first));
   r.done();
   return s;
 }
@@ -369,6 +370,7 @@ value written_load(const inference_workload& w) {
     value s{value::object{{"turns", write_lengths(w.sessions->turns)}}};
     if (w.sessions->wait_mean_s > 0) s.set("wait", in_seconds(w.sessions->wait_mean_s));
     s.set("shared_prompt", w.sessions->shared_prompt);
+    if (w.sessions->first_input) s.set("first_input", write_lengths(*w.sessions->first_input));
     out.set("sessions", std::move(s));
   }
   if (w.images) out.set("images", written_images(*w.images));

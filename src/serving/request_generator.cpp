@@ -92,7 +92,8 @@ class session_writer {
     for (std::int64_t t = 0; t < turns; ++t) {
       served_request r;
       r.arrival_s = arrival_s;
-      r.input = said + draw(random_, workload_.input) + images();
+      r.input =
+          said + draw(random_, t == 0 ? s.first_input.value_or(workload_.input) : workload_.input) + images();
       r.output = draw(random_, workload_.output);
       if (t > 0) {
         r.after = static_cast<std::int32_t>(out_.requests.size()) - 1;

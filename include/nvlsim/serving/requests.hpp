@@ -30,7 +30,8 @@ struct session_settings {
   token_lengths turns;
   double wait_mean_s =
       0;  ///< mean time between an answer and the next turn (user or tools); exponentially distributed
-  std::int64_t shared_prompt = 0;  ///< tokens of a prefix common to all sessions
+  std::int64_t shared_prompt = 0;                 ///< tokens of a prefix common to all sessions
+  std::optional<token_lengths> first_input = {};  ///< new input of first turns, if it differs from that of others
 };
 
 /// The encoder of images: a transformer that works on patches, before the prompt is prefilled.

@@ -484,5 +484,34 @@ TEST_CASE("Clients of decode workers alone are met midway, with as many tokens i
   for (const served_request& r : generate_requests(w, 0).requests) CHECK(r.input == 1000);
 }
 
+TEST_CASE("First turns have lengths of their own where the load says so") {
+  inference_workload w = open_loop(5, 4000);
+  w.input = {50, 0.5};
+  w.output = {30, 0.5};
+  w.sessions = session_settings{.turns = {4, 0.5}, .wait_mean_s = 2, .shared_prompt = 100};
+  w.sessions->first_input = token_lengths{900, 0.5};
+  const request_list list = generate_requests(w, 0);
+  double first = 0, firsts = 0, later = 0, laters = 0;
+  for (const served_request& r : list.requests) {
+    if (r.after < 0) {
+      first += static_cast<double>(r.input) - 100;
+      ++firsts;
+    } else {
+      const served_request& before = list.requests[static_cast<std::size_t>(r.after)];
+      later += static_cast<double>(r.input - before.input - before.output);
+      ++laters;
+    }
+  }
+  CHECK(first / firsts == Approx(900).epsilon(0.03));
+  CHECK(later / laters == Approx(50).epsilon(0.03));
+  w.sessions->first_input = w.input;  // said, but alike
+  const request_list alike = generate_requests(w, 0);
+  w.sessions->first_input.reset();
+  const request_list unsaid = generate_requests(w, 0);
+  REQUIRE(alike.requests.size() == unsaid.requests.size());
+  for (std::size_t i = 0; i < alike.requests.size(); ++i)
+    CHECK(alike.requests[i].input == unsaid.requests[i].input);
+}
+
 }  // namespace
 }  // namespace nvlsim
