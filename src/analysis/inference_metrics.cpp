@@ -95,6 +95,7 @@ struct tally {
   std::vector<weighted> ttft, queue, e2e, tpot;
   double inputs = 0, outputs = 0, finished = 0, in_flight_s = 0, cached = 0, prompts = 0;
   std::int64_t counted = 0, good = 0, ttft_kept = 0, tpot_kept = 0, e2e_kept = 0, preemptions = 0;
+  std::vector<std::int64_t> percentiles_kept;  ///< by limit
 };
 
 /// `alike`: number of equal requests.
@@ -105,6 +106,19 @@ void judge(tally& t, const client_view& c, const service_objective& o, std::int6
   t.tpot_kept += alike * tpot;
   t.e2e_kept += alike * e2e;
   t.good += alike * c.keeps(o);
+  t.percentiles_kept.resize(o.percentiles.size());
+  for (std::size_t i = 0; i < o.percentiles.size(); ++i)
+    t.percentiles_kept[i] += alike * (c.latency_of(o.percentiles[i].of).value_or(0) <= o.percentiles[i].limit_s);
+}
+
+/// Whether so many requests as each limit asks for are within it.
+bool shares_keep(const service_objective& o, const tally& t) {
+  const auto n = static_cast<double>(t.counted);
+  const auto enough = [&](std::int64_t kept, double share) { return static_cast<double>(kept) >= share * n; };
+  for (std::size_t i = 0; i < o.percentiles.size(); ++i)
+    if (!enough(t.percentiles_kept[i], o.percentiles[i].share)) return false;
+  return enough(t.ttft_kept, o.share_of(latency::ttft)) && enough(t.tpot_kept, o.share_of(latency::tpot)) &&
+         enough(t.e2e_kept, o.share_of(latency::e2e));
 }
 
 double mean_of(const std::vector<weighted>& values) {
@@ -160,6 +174,10 @@ double share_in_system(const request_record& r, double from, double to) {
 bool client_view::keeps(const service_objective& o) const {
   return (!o.ttft_s || ttft_s <= *o.ttft_s) && (!o.e2e_s || e2e_s <= *o.e2e_s) &&
          (!o.tpot_s || !tpot_s || *tpot_s <= *o.tpot_s);
+}
+
+std::optional<double> client_view::latency_of(latency l) const {
+  return l == latency::ttft ? ttft_s : l == latency::e2e ? e2e_s : tpot_s;
 }
 
 client_view seen_by_client(const request_record& r, const front_end_costs& server) {
@@ -251,9 +269,7 @@ inference_metrics measure_inference(const serving_run& run, const inference_work
   if (w.objective.any()) {
     m.slo_attained_fraction = static_cast<double>(t.good) / n;
     m.goodput_requests_per_s = m.requests_per_s * *m.slo_attained_fraction;
-    const double min = w.objective.share * n;
-    m.objective_met = static_cast<double>(std::min({t.ttft_kept, t.tpot_kept, t.e2e_kept})) >= min;
-    if (w.objective.means) m.objective_met = means_keep(w.objective, t);
+    m.objective_met = w.objective.means ? means_keep(w.objective, t) : shares_keep(w.objective, t);
   }
   m.ttft_s = distribution_of(std::move(t.ttft)).value();
   m.queue_s = distribution_of(std::move(t.queue)).value();

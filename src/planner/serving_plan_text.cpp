@@ -17,14 +17,21 @@ constexpr std::size_t front_rows = 12;
 
 std::string limits_text(const service_objective& o) {
   std::string out;
-  const auto add = [&](const char* name, std::optional<double> limit) {
-    if (limit)
-      out += fmt::format("{}{} {}", out.empty() ? "" : ", ", name, format_quantity(seconds::from_base(*limit)));
+  const auto add = [&](const char* name, std::optional<double> limit, latency of) {
+    if (!limit) return;
+    std::string at;
+    for (const percentile_limit& p : o.percentiles)
+      if (p.of == of)
+        at += fmt::format("{}{} at p{:.6g}", at.empty() ? "" : " and ",
+                          format_quantity(seconds::from_base(p.limit_s)), 100 * p.share);
+    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", name,
+                       at.empty() ? format_quantity(seconds::from_base(*limit)) : at);
   };
-  add("ttft", o.ttft_s);
-  add("tpot", o.tpot_s);
-  add("e2e", o.e2e_s);
-  return out + (o.means ? ", of the mean" : fmt::format(", each for {:.4g} % of the requests", 100 * o.share));
+  add("ttft", o.ttft_s, latency::ttft);
+  add("tpot", o.tpot_s, latency::tpot);
+  add("e2e", o.e2e_s, latency::e2e);
+  if (o.means) return out + ", of the mean";
+  return o.percentiles.empty() ? out + fmt::format(", each for {:.4g} % of the requests", 100 * o.share) : out;
 }
 
 std::string metric_text(const planned_server& s, const std::string& name) {

@@ -147,7 +147,7 @@ fleet_member read_service(config::reader& r, const config::document& doc, const 
   if (w) {
     s.gpus = w->gpus();
     s.ttft_limit_s = w->objective.ttft_s;
-    if (w->objective.any()) s.objective_share = w->objective.means ? 0.5 : w->objective.share;
+    if (w->objective.any()) s.objective_share = w->objective.means ? 0.5 : w->objective.largest_share();
   }
   s.load = read_load(r.child("arrivals"), doc, problems);
   s.scaler = read_scaler(r.child("autoscale"), p.gpus() / std::max<std::int64_t>(1, s.gpus));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -211,17 +212,61 @@ void read_load(config::reader r, inference_workload& w) {
 
 const std::array<std::string, 2> objective_statistics = {"share", "mean"};
 
+constexpr config::range<double> limit_range{1e-6, 1e7};
+const std::array<std::string, 3> limited_latencies = {"ttft", "tpot", "e2e"};
+
+/// The share of a percentile: "p99.9" is 0.999. Nothing for another name.
+std::optional<double> share_of_percentile(const std::string& name) {
+  double percent = 0;
+  const char* const end = name.data() + name.size();
+  if (name.size() < 2 || name.front() != 'p') return std::nullopt;
+  const auto [last, error] = std::from_chars(name.data() + 1, end, percent, std::chars_format::fixed);
+  if (error != std::errc{} || last != end || !(percent >= 1 && percent <= 100)) return std::nullopt;
+  return percent / 100;
+}
+
+std::string percentile_of_share(double part) { return fmt::format("p{:.10g}", 100 * part); }
+
+/// Limits on a latency by percentile: {"p50": "0.5 s", "p99": "2 s"}. Returns that of the highest.
+std::optional<double> read_percentiles(config::reader r, latency of, service_objective& o) {
+  std::vector<percentile_limit> own;
+  for (const std::string& name : r.names()) {
+    const auto part = share_of_percentile(name);
+    if (!part) {
+      r.ignore(name);
+      r.fail(name, "is no percentile; write p50, p99 or p99.9");
+      continue;
+    }
+    if (const auto t = r.find_quantity<seconds>(name, limit_range)) own.push_back({of, t->base(), *part});
+  }
+  r.done();
+  if (own.empty()) return std::nullopt;
+  std::sort(own.begin(), own.end(), [](const auto& a, const auto& b) { return a.share < b.share; });
+  for (std::size_t i = 1; i < own.size(); ++i)
+    if (own[i].limit_s < own[i - 1].limit_s)
+      r.fail(percentile_of_share(own[i].share),
+             fmt::format("is below the limit at {}", percentile_of_share(own[i - 1].share)));
+  o.percentiles.insert(o.percentiles.end(), own.begin(), own.end());
+  return own.back().limit_s;
+}
+
 void read_objective(config::reader r, service_objective& o) {
-  const auto limit = [&](const char* key) -> std::optional<double> {
-    if (const auto t = r.find_quantity<seconds>(key, {1e-6, 1e7})) return t->base();
-    return std::nullopt;
+  bool shared = false;
+  const auto limit = [&](latency of) -> std::optional<double> {
+    const std::string& key = limited_latencies[static_cast<std::size_t>(of)];
+    if (const value* v = r.raw(key); v && v->members()) return read_percentiles(r.child(key), of, o);
+    const auto t = r.find_quantity<seconds>(key, limit_range);
+    shared = shared || t;
+    return t ? std::optional(t->base()) : std::nullopt;
   };
-  o.ttft_s = limit("ttft");
-  o.tpot_s = limit("tpot");
-  o.e2e_s = limit("e2e");
+  o.ttft_s = limit(latency::ttft);
+  o.tpot_s = limit(latency::tpot);
+  o.e2e_s = limit(latency::e2e);
   o.means = r.one_of_or("statistic", objective_statistics, 0) == 1;
   if (o.means && r.has("share")) r.fail("share", "has no effect on limits on means");
-  if (!o.means) o.share = r.number_or("share", 0.99, {0.01, 1});
+  if (o.means && !o.percentiles.empty()) r.fail("statistic", "limits by percentile are none on means");
+  if (!shared && !o.percentiles.empty()) r.belongs("share", "limits that name no percentile");
+  else if (!o.means) o.share = r.number_or("share", 0.99, {0.01, 1});
   if (!o.any()) r.fail("", "give at least one of ttft, tpot and e2e");
   r.done();
 }
@@ -381,9 +426,17 @@ value written_load(const inference_workload& w) {
 
 value written_objective(const service_objective& o) {
   value out{value::object{}};
-  if (o.ttft_s) out.set("ttft", in_seconds(*o.ttft_s));
-  if (o.tpot_s) out.set("tpot", in_seconds(*o.tpot_s));
-  if (o.e2e_s) out.set("e2e", in_seconds(*o.e2e_s));
+  bool shared = false;
+  for (const auto& [limit, of] :
+       {std::pair(o.ttft_s, latency::ttft), {o.tpot_s, latency::tpot}, {o.e2e_s, latency::e2e}}) {
+    if (!limit) continue;
+    value own{value::object{}};
+    for (const percentile_limit& p : o.percentiles)
+      if (p.of == of) own.set(percentile_of_share(p.share), in_seconds(p.limit_s));
+    shared = shared || own.members()->empty();
+    out.set(limited_latencies[static_cast<std::size_t>(of)],
+            own.members()->empty() ? value{in_seconds(*limit)} : std::move(own));
+  }
   out.set("statistic", objective_statistics[o.means ? 1 : 0]);
   if (!o.means && shared) out.set("share", o.share);
   return out;

@@ -98,16 +98,17 @@ class loss_watch {
   void see(const request_record& r) {
     if (!counts(r)) return;
     const client_view c = seen_by_client(r, front_end_);
-    lose(ttft_, objective_.ttft_s && c.ttft_s > *objective_.ttft_s);
-    lose(tpot_, objective_.tpot_s && c.tpot_s && *c.tpot_s > *objective_.tpot_s);
-    lose(e2e_, objective_.e2e_s && c.e2e_s > *objective_.e2e_s);
+    lose(ttft_, objective_.ttft_s && c.ttft_s > *objective_.ttft_s, objective_.share_of(latency::ttft));
+    lose(tpot_, objective_.tpot_s && c.tpot_s && *c.tpot_s > *objective_.tpot_s,
+         objective_.share_of(latency::tpot));
+    lose(e2e_, objective_.e2e_s && c.e2e_s > *objective_.e2e_s, objective_.share_of(latency::e2e));
   }
 
  private:
   bool counts(const request_record& r) const { return r.arrival_s >= from_ && r.arrival_s <= to_; }
-  void lose(std::int64_t& count, bool missed) const {
+  void lose(std::int64_t& count, bool missed, double share) const {
     count += missed ? 1 : 0;
-    if (static_cast<double>(counted_ - count) < objective_.share * static_cast<double>(counted_)) throw lost{};
+    if (static_cast<double>(counted_ - count) < share * static_cast<double>(counted_)) throw lost{};
   }
 
   const service_objective& objective_;

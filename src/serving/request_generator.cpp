@@ -173,6 +173,21 @@ void begin_midway(const inference_workload& w, std::vector<served_request>& requ
 
 }  // namespace
 
+double service_objective::share_of(latency l) const {
+  double out = 0;
+  for (const percentile_limit& p : percentiles)
+    if (p.of == l) out = std::max(out, p.share);
+  return out > 0 ? out : share;
+}
+
+double service_objective::largest_share() const {
+  double out = 0;
+  for (const auto& [limit, of] :
+       {std::pair(ttft_s, latency::ttft), {tpot_s, latency::tpot}, {e2e_s, latency::e2e}})
+    if (limit) out = std::max(out, share_of(of));
+  return out;
+}
+
 void sort_by_arrival(std::vector<served_request>& all) {
   std::vector<std::size_t> order(all.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -26,7 +26,8 @@ std::optional<distribution> distribution_of(std::vector<weighted> values);
 struct client_view {
   double ttft_s = 0, e2e_s = 0;
   std::optional<double> tpot_s;
-  bool keeps(const service_objective& o) const;  ///< every limit
+  bool keeps(const service_objective& o) const;  ///< every limit, where percentiles are given that of the highest
+  std::optional<double> latency_of(latency l) const;
 };
 client_view seen_by_client(const request_record& r, const front_end_costs& server);
 

@@ -72,11 +72,26 @@ struct measured_part {
   bool steady = false;          ///< of a closed loop: only its steady part, as the run finds it
 };
 
-/// Latency limits, and the share of requests that must meet each, or whether their means must.
+enum class latency { ttft, tpot, e2e };
+
+/// A limit on a latency at a percentile of its own.
+struct percentile_limit {
+  latency of = latency::ttft;
+  double limit_s = 0, share = 0;
+};
+
+/// Latency limits, and the share of requests that must meet each, or whether their means must. A request counts as
+/// good if it is within `ttft_s`, `tpot_s` and `e2e_s`.
 struct service_objective {
-  std::optional<double> ttft_s, tpot_s, e2e_s;
+  std::optional<double> ttft_s, tpot_s, e2e_s;  ///< where percentiles are given, the limit of the highest
   double share = 0.99;
   bool means = false;
+  std::vector<percentile_limit> percentiles = {};  ///< limits with shares of their own
+
+  /// Share of the requests that must be within the limit on `l`.
+  double share_of(latency l) const;
+  /// The largest of these shares.
+  double largest_share() const;
   bool any() const { return ttft_s || tpot_s || e2e_s; }
 };
 

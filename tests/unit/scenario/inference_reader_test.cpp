@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "nvlsim/config/document.hpp"
+#include "nvlsim/scenario/write_workload.hpp"
 #include "nvlsim/serving/pools.hpp"
 
 namespace nvlsim {
@@ -14,14 +15,22 @@ struct inference_read {
   std::vector<std::string> problems;
 };
 
-inference_read read_inference(const std::string& text, const checkpoint_spec& checkpoint = {}) {
+inference_read read_members(const value& text, const checkpoint_spec& checkpoint = {}) {
   inference_read out;
   diagnostics problems;
-  out.document = config::parse(text, {"scenario", "s.json"}, problems);
+  out.document.root = text;
+  out.document.self = {"scenario", "s.json"};
   config::reader r(out.document, problems);
   out.workload = read_inference_workload(r, checkpoint);
   for (const problem& p : problems.sorted()) out.problems.push_back(p.text());
   return out;
+}
+
+inference_read read_inference(const std::string& text, const checkpoint_spec& checkpoint = {}) {
+  diagnostics problems;
+  const config::document parsed = config::parse(text, {"scenario", "s.json"}, problems);
+  REQUIRE(problems.empty());
+  return read_members(parsed.root, checkpoint);
 }
 
 TEST_CASE("Inference reader reads every member") {
@@ -61,6 +70,57 @@ TEST_CASE("Inference reader reads pools and drafts") {
   CHECK(w.engine.max_num_tokens == 256);
   CHECK(w.gpus() == 24);
   CHECK(w.drafts.tokens_per_step == 1.875);
+}
+
+/// The workload of an open loop with `slo`, of sessions and pools, or what is wrong with it.
+inference_read read_online(const std::string& slo, const std::string& layout = "{}",
+                           const std::string& sessions = "") {
+  return read_inference(R"({"engine": {"weights": "nvfp4"},
+    "load": {"kind": "open_loop", "requests": 7, "requests_per_s": 1, "input": {"mean": 10}, "output": {"mean": 10})" +
+                        sessions + R"(}, "slo": )" + slo + R"(, "layout": )" + layout + "}");
+}
+
+TEST_CASE("Limits name percentiles of their own, or share one") {
+  const inference_read own = read_online(
+      R"({"ttft": {"p99": "2 s", "p50": "500 ms"}, "tpot": "50 ms", "e2e": {"p99.9": "9 s"}, "share": 0.9})");
+  REQUIRE(own.problems.empty());
+  const service_objective& o = own.workload.objective;
+  CHECK(o.ttft_s == 2.0);  // of the highest
+  CHECK(o.share_of(latency::ttft) == 0.99);
+  CHECK(o.share_of(latency::tpot) == 0.9);
+  CHECK(o.largest_share() == Approx(0.999));
+  REQUIRE(o.percentiles.size() == 3);
+  CHECK(o.percentiles[0].share == 0.5);
+  CHECK(o.percentiles[0].limit_s == 0.5);
+  CHECK(read_online(R"({"ttft": {"p50": "1 s"}})").problems.empty());
+  for (const char* wrong :
+       {R"({"ttft": {"p50": "2 s", "p99": "1 s"}})", R"({"ttft": {"p0": "2 s"}})", R"({"ttft": {"p101": "2 s"}})",
+        R"({"ttft": {"median": "2 s"}})", R"({"ttft": {}})", R"({"ttft": {"p50": "2 s"}, "share": 0.9})",
+        R"({"ttft": {"p50": "2 s"}, "statistic": "mean"})"}) {
+    INFO(wrong);
+    CHECK_FALSE(read_online(wrong).problems.empty());
+  }
+}
+
+TEST_CASE("What is written of objectives, routers and sessions is read as it was") {
+  for (const char* slo :
+       {R"({"ttft": {"p99": "2 s", "p50": "500 ms"}, "tpot": "50 ms", "share": 0.9})",
+        R"({"tpot": {"p99.9": "50 ms"}})", R"({"ttft": "1 s"})", R"({"e2e": "1 s", "statistic": "mean"})"})
+    for (const char* layout :
+         {R"({"replicas": 3, "router": "least_loaded"})", R"({"decode": {}, "router": "prefix_aware"})",
+          R"({"prefill": {}, "decode": {}, "router": "round_robin"})", R"({"prefill": {}, "decode": {}})"})
+      for (const char* sessions :
+           {"", R"(, "sessions": {"turns": {"mean": 4}, "first_input": {"mean": 900, "spread": 0.5}})"}) {
+        INFO(slo << layout << sessions);
+        const inference_read first = read_online(slo, layout, sessions);
+        REQUIRE(first.problems.empty());
+        const value written = write_inference_workload(first.workload);
+        const inference_read again = read_members(written);
+        REQUIRE(again.problems.empty());
+        CHECK(write_inference_workload(again.workload) == written);
+        CHECK(again.workload.pool_router == first.workload.pool_router);
+        CHECK(again.workload.objective.percentiles.size() == first.workload.objective.percentiles.size());
+      }
 }
 
 TEST_CASE("What a decode pool sets differently stays its own") {
