@@ -10,6 +10,7 @@
 #include "nvlsim/layers/expert_reach.hpp"
 #include "nvlsim/plan/part_facts.hpp"
 #include "nvlsim/serving/cache_format.hpp"
+#include "nvlsim/serving/memory.hpp"
 #include "nvlsim/serving/rank_weights.hpp"
 #include "nvlsim/serving/routes.hpp"
 
@@ -156,6 +157,7 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
   const engine_settings set = settings_of(*s.inference, w);
   max_in_graph_ = static_cast<double>(set.cuda_graph_max_batch_size);
   context_ranks_ = static_cast<double>(set.decode_context_parallel);
+  offloaded_ = offloaded_weights(set);
   run_under(w);
   if (w.drafts.draft_tokens > 0 && w.drafts.draft)
     draft_ = std::make_unique<iteration_costs>(p, s, *w.drafts.draft, draft_workload(w));
@@ -338,6 +340,36 @@ time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) c
       {time, costs_.exchange_time, {{sent, sent}, {}}, sent, {.ranks = workload_.ep}, "expert_exchange", {}}, {});
 }
 
+/// Experts of a rank to which tokens go, of the rank with most.
+double iteration_costs::experts_hit(const layer_slice& l, double expert_tokens) const {
+  const auto all = static_cast<double>(l.spec.moe.experts), k = static_cast<double>(l.spec.moe.top_k);
+  const double skew = l.spec.moe.balanced_by_bias ? costs_.biased_expert_skew : costs_.expert_skew;
+  const expert_spread spread{
+      .experts = all, .top_k = k, .ranks = static_cast<double>(l.expert_ranks), .skew = skew};
+  return std::max(1.0, l.expert_ranks > 1 ? max_touched(spread, expert_tokens)
+                                          : l.local_experts * touched_share(k / all, skew, expert_tokens));
+}
+
+// Kernels read weights that stay in CPU memory from there: of each layer the same share, and of its experts those
+// to which tokens go. [docs/models-and-assumptions.md#inference-memory]
+seconds iteration_costs::reads_of_offloaded(double expert_tokens) const {
+  if (!(offloaded_ > bytes{})) return {};
+  const auto hidden = static_cast<double>(model_.hidden);
+  double all = 0, read = 0;
+  for (std::size_t i = 0; i < layers_; ++i) {
+    const layer_slice& l = slices_[i];
+    double dense = 0;
+    for (const auto* part : {&l.before_attention, &l.after_attention})
+      for (const rank_gemm& g : *part) dense += g.n * g.k * bytes_per_element(weights_of(workload_, g.role));
+    const double experts =
+        l.expert_weights(hidden) * bytes_per_element(weights_of(workload_, weight_role::expert));
+    const double reached = experts > 0 ? std::min(1.0, experts_hit(l, expert_tokens) / l.local_experts) : 0;
+    all += l.layers * (dense + experts);
+    read += l.layers * (dense + reached * experts);
+  }
+  return offloaded_ * (read / all) / (platform_.gpu.c2c * stack_.inference->host_copy_share.read());
+}
+
 void iteration_costs::add_experts(const layer_slice& l, double tokens, double expert_tokens,
                                   std::vector<named_cost>& out) const {
   const auto all = static_cast<double>(l.spec.moe.experts), k = static_cast<double>(l.spec.moe.top_k);
@@ -345,9 +377,7 @@ void iteration_costs::add_experts(const layer_slice& l, double tokens, double ex
   // All ranks wait for the one with most tokens, which also uses most of its experts.
   const expert_spread spread{
       .experts = all, .top_k = k, .ranks = static_cast<double>(l.expert_ranks), .skew = skew};
-  const double hit =
-      std::max(1.0, l.expert_ranks > 1 ? max_touched(spread, expert_tokens)
-                                       : l.local_experts * touched_share(k / all, skew, expert_tokens));
+  const double hit = experts_hit(l, expert_tokens);
   const double rows = std::max(expert_tokens * k / l.expert_ranks * busiest_share(spread, expert_tokens), 1.0);
   const double hidden = l.expert_hidden(static_cast<double>(model_.hidden));
   gemm_route r = routes_.at(weight_role::expert);
@@ -796,6 +826,8 @@ void iteration_costs::walk(const iteration_content& it, Sink& sink) {
     if (const seconds t = stage_wait(layers_time, sink.so_far() - before_head); t > seconds{})
       sink(part_kind::pp, "stage wait", waited(resource::latency, t), 1);
 
+  if (const seconds t = reads_of_offloaded(r.expert_tokens); t > seconds{})
+    sink(part_kind::memory_bound, "weights in CPU memory", waited(resource::c2c, t * speed_), 1);
   add_launches(r.it, before_kernels, sink);
 }
 

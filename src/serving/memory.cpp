@@ -265,6 +265,11 @@ occupied list_occupied(const platform& p, const inference_profile& engine, const
   std::vector<layer_slice> slices = cached_slices(m, w);
   report.where = "each GPU";
   report.items = {weights_item(m, w, slices), vocabulary_weights(m, w)};
+  if (const bytes away = offloaded_weights(set); away > bytes{}) {
+    memory_item& weights = report.items.front();
+    weights.size = std::max(bytes{}, weights.size - away);
+    weights.reason += fmt::format(" - {} in CPU memory", format_quantity(away));
+  }
   report.usable = p.gpu.hbm_usable;
   list_additions(w, slices, report);
   occupied out{{}, engine.reserve, {}, {}};
@@ -290,6 +295,11 @@ std::int64_t sequence_cache::beside(std::int64_t tokens) const {
   double out = states;
   for (const auto& [window, share] : windowed) out += share * static_cast<double>(std::min(tokens, window));
   return static_cast<std::int64_t>(std::ceil(out));
+}
+
+bytes offloaded_weights(const engine_settings& s) {
+  constexpr double gibibyte = 1024.0 * 1024 * 1024;
+  return bytes::from_base(gibibyte * s.cpu_offload_gb);
 }
 
 serving_memory plan_serving_memory(const platform& p, const stack& s, const model& m,

@@ -29,6 +29,7 @@ inference_workload draft_workload(const inference_workload& w) {
   out.expert_weights.reset();
   out.drafts = {};
   out.adapters = {};
+  out.engine.cpu_offload_gb.reset();  // which is of the model's weights
   out.images.reset();
   out.ep = 1;
   return out;

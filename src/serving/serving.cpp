@@ -132,6 +132,8 @@ class load_setup {
     run.memory = memory_.report;
     if (c.workload.pooled()) run.memory.where = "each decode GPU";
     run.kv_capacity_tokens = memory_.kv_capacity_tokens;
+    refuse_offload(c.workload.prefill_pool ? prefill_workload(c.workload) : decodes_);
+    if (c.workload.prefill_pool) refuse_offload(decodes_);
     if (run.kv_capacity_tokens == 0 && kv_bytes_per_token(c.net, c.workload.kv_cache) > 0)
       run.reasons.push_back(memory_.no_cache);
   }
@@ -173,6 +175,24 @@ class load_setup {
   worker_prices& shared_prices(shared_runs& shared) const {
     if (shared.prices) shared.prices->begin_run(case_.workload);
     return shared.prices ? *shared.prices : shared.prices.emplace(shared.of, swap_rate(), options_.traffic);
+  }
+
+  /// Weights can stay in CPU memory if there are as many, if it has room for them and if the GPU reaches it.
+  void refuse_offload(const inference_workload& pool) {
+    const engine_settings set = settings_of(*case_.software.inference, pool);
+    const bytes away = offloaded_weights(set);
+    if (!(away > bytes{})) return;
+    const platform& p = case_.hardware;
+    const auto refuse = [&](const std::string& why) {
+      std::string reason = fmt::format("cpu_offload_gb {:g}: {}", set.cpu_offload_gb.read(), why);
+      if (std::find(run_.reasons.begin(), run_.reasons.end(), reason) == run_.reasons.end())
+        run_.reasons.push_back(std::move(reason));
+    };
+    if (!(p.gpu.c2c > bandwidth{})) refuse(p.name + " has no bandwidth between GPU and CPU (gpu/c2c)");
+    if (away > cpu_room(p))
+      refuse(fmt::format("half of the CPU memory of {} is {} per GPU", p.name, format_quantity(cpu_room(p))));
+    if (!(memory_of(pool).report.items.front().size > bytes{}))
+      refuse("a GPU has no more weights in its layers than that");
   }
 
   /// Draws the requests: those of the fullest replica if each serves alone.

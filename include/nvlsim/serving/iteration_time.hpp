@@ -97,6 +97,8 @@ class iteration_costs {
   const std::vector<token_costs>& of_tokens(std::int64_t tokens, std::int64_t expert_tokens);
   const std::vector<double>& times_of_tokens(std::int64_t tokens, std::int64_t expert_tokens);
   token_costs layer_costs(const layer_slice& l, double tokens, double expert_tokens) const;
+  double experts_hit(const layer_slice& l, double expert_tokens) const;
+  seconds reads_of_offloaded(double expert_tokens) const;
   void add_experts(const layer_slice& l, double tokens, double expert_tokens, std::vector<named_cost>& out) const;
   time_and_energy lm_head(std::int64_t rows);
   time_and_energy gemm(const gemm_route& r, const gemm_shape& s) const;
@@ -132,6 +134,7 @@ class iteration_costs {
   engine_costs costs_;
   seconds sequence_host_, request_host_;
   double speed_ = 1;
+  bytes offloaded_;  ///< weights of a GPU that stay in CPU memory
   double max_in_graph_ = 0;       ///< most decodes in an iteration that runs as a CUDA graph
   double context_ranks_ = 1;      ///< that share out the tokens of a sequence while it decodes
   double max_prompt_tokens_ = 0;  ///< of a rank in an iteration

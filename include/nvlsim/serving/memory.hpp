@@ -17,6 +17,9 @@ struct serving_memory {
   std::string no_cache;  ///< why there is no KV cache; empty if there is one
 };
 
+/// Weights of a GPU that stay in CPU memory.
+bytes offloaded_weights(const engine_settings& s);
+
 /// Requires `s.inference`. The report has no KV cache item if nothing fits.
 /// [docs/models-and-assumptions.md#inference-memory]
 serving_memory plan_serving_memory(const platform& p, const stack& s, const model& m, const inference_workload& w);

@@ -56,6 +56,7 @@ struct engine_members {
   Of<preemption_policy> preemption{};
   Of<bool> prefix_cache{};
   Of<std::int64_t> kv_block_tokens{}, decode_context_parallel{};
+  Of<double> cpu_offload_gb{};
   friend bool operator==(const engine_members&, const engine_members&) = default;
 };
 
@@ -293,6 +294,12 @@ inline constexpr auto fields = std::to_array<engine_field>({
      .meaning = "ranks of `tp` that share out the tokens of a sequence where they would otherwise hold the same "
                 "cache: latent caches, or KV heads that are fewer than `tp`",
      .refused = {.stack = of_layouts, .prefill_pool = prompts_alone}},
+    {.name = "cpu_offload_gb",
+     .aliases = {},
+     .member = share{&now::cpu_offload_gb, &said::cpu_offload_gb, 0, {0, 1e6}},
+     .meaning = "weights of a GPU that stay in CPU memory, in GiB. Their room goes to the cache; iterations read "
+                "them over C2C, routed experts as far as tokens reach them",
+     .refused = {.stack = "how much fits depends on the model"}},
 });
 
 }  // namespace engine_table

@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 
+#include "nvlsim/serving/iteration_time.hpp"
 #include "nvlsim/serving/memory.hpp"
 #include "nvlsim/serving/rank_weights.hpp"
 #include "unit/serving/inference_fixture.hpp"
@@ -345,6 +346,53 @@ TEST_CASE("Drafts, adapters and vision towers take memory from the cache") {
   w.drafts.draft = std::make_shared<const model>(eagle_layer(small_model()));
   CHECK(find(memory(w).report, "draft_weights"));
   CHECK(memory(w).kv_per_token.base() == 16 * 2 * 4 * 128 + 2 * 8 * 128);
+}
+
+TEST_CASE("Weights that stay in CPU memory give their room to the cache and are read in every iteration") {
+  platform p = small_machine();
+  p.gpu.c2c = 100.0_GBps;
+  p.cpu.memory = 1000.0_GB;
+  p.vm.cpus = 2;
+  for (const bool routed : {false, true}) {
+    model m = small_model();
+    if (routed)
+      for (layer_spec& l : m.layers) l.moe.experts = 64, l.moe.top_k = 2, l.moe.expert_ffn = 1024;
+    inference_workload w = small_workload();
+    w.replicas = 1;
+    const auto served = [&](double gibibytes) {
+      inference_workload x = w;
+      if (gibibytes > 0) x.engine.cpu_offload_gb = gibibytes;
+      return serve(p, small_stack(), m, x, {});
+    };
+    const serving_run none = served(0), some = served(1), more = served(2);
+    REQUIRE(none.reasons.empty());
+    REQUIRE(more.reasons.empty());
+    const bytes each = find(some.memory, "kv_cache")->size - find(none.memory, "kv_cache")->size;
+    CHECK(each.base() ==
+          Approx(1073741824.0 * settings_of(*small_stack().inference, w).kv_fraction).epsilon(1e-3));
+    CHECK(find(none.memory, "weights")->size.base() - find(more.memory, "weights")->size.base() ==
+          Approx(2 * 1073741824.0));
+    // A decode of few tokens reaches few experts; a dense layer is read whole.
+    iteration one;
+    one.decodes = 1;
+    one.context = 100;
+    const auto time_of = [&](double gibibytes) {
+      inference_workload x = w;
+      x.engine.cpu_offload_gb = gibibytes;
+      return iteration_costs(p, small_stack(), m, x).time(content_of(one)).base();
+    };
+    const double whole = 1073741824.0 / 100e9, first = time_of(1) - time_of(0), second = time_of(2) - time_of(1);
+    CHECK(second == Approx(first));
+    if (routed) CHECK((first > 0 && first < 0.5 * whole));
+    else CHECK(first == Approx(whole));
+  }
+  inference_workload w = small_workload();
+  w.engine.cpu_offload_gb = 1.0;
+  p.gpu.c2c = {};
+  CHECK(serve(p, small_stack(), small_model(), w, {}).reasons.size() == 1);
+  p.gpu.c2c = 100.0_GBps;
+  w.engine.cpu_offload_gb = 1000.0;
+  CHECK(serve(p, small_stack(), small_model(), w, {}).reasons.size() == 2);  // neither so many weights nor room
 }
 
 TEST_CASE("Inference memory leaves room for the workspace of a large token budget") {
