@@ -329,6 +329,12 @@ void add_jobs_sections(result& r, const std::vector<shared_job>& jobs, seconds m
     if (j.exposed_alone) one.set("exposed_communication_alone_s", j.exposed_alone->base());
     add_served_times(one, "", j.served);
     add_served_times(one, "_alone", j.served_alone);
+    if (j.served) {
+      one.set("status", name(j.own.status));
+      one.set("metrics", j.own.metrics);
+    }
+    for (const auto* said : {&j.own.reasons, &j.own.notes})
+      for (const std::string& what : *said) r.notes.push_back(fmt::format("{}: {}", j.name, what));
     one.set("reason", fmt::format("{} on {} GPUs, alone {:.6g} s, {:.4g} times that", j.kind, j.gpus,
                                   j.alone.base(), slowdown));
     list.items()->push_back(std::move(one));

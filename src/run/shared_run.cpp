@@ -323,6 +323,7 @@ shared_job measured(const planned_job& j, const job_record& alone, const job_rec
     out.kind = "inference";
     out.served = times_of(*beside.served);
     out.served_alone = times_of(*alone.served);
+    add_inference_sections(out.own, j.hardware, *j.server(), *beside.served);
   }
   return out;
 }

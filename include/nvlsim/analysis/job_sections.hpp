@@ -26,6 +26,7 @@ struct shared_job {
   std::optional<seconds> exposed, exposed_alone;  ///< exposed communication, of training
 
   std::optional<served_times> served, served_alone;  ///< of inference
+  result own;  ///< of inference beside the others: metrics, status, reasons and notes as of a scenario of its own
 
   /// Of a server its requests' mean time over that alone, because a load that comes by itself ends when it ends.
   double slowdown() const {
@@ -34,7 +35,7 @@ struct shared_job {
   }
 };
 
-/// Fills metrics and `breakdown.jobs`.
+/// Fills metrics and `breakdown.jobs`. Each server has a status of its own.
 void add_jobs_sections(result& r, const std::vector<shared_job>& jobs, seconds makespan);
 
 }  // namespace nvlsim

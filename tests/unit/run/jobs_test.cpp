@@ -325,6 +325,23 @@ TEST_CASE("A server alone in the list serves as it does as a scenario of its own
   for (const char* name : {"ttft_s", "tpot_s", "e2e_s"})
     CHECK(member(shared, 0, name) ==
           Approx(*own.outcome.metrics.find(name)->find("mean")->number()).epsilon(1e-6));
+  // It has every metric of a served scenario, with the same values.
+  const value* metrics = shared.run.outcome.breakdown.find("jobs")->items()->front().find("metrics");
+  REQUIRE(metrics);
+  const auto check = [](const std::string& name, const value& here, const value& there) {
+    INFO(name);
+    REQUIRE((here.number() == nullptr) == (there.number() == nullptr));
+    if (here.number()) CHECK(*here.number() == Approx(*there.number()).epsilon(1e-6));
+  };
+  CHECK(metrics->members()->size() == own.outcome.metrics.members()->size());
+  for (const auto& [name, v] : *own.outcome.metrics.members()) {
+    const value* here = metrics->find(name);
+    INFO(name);
+    REQUIRE(here);
+    if (!v.members()) check(name, *here, v);
+    else
+      for (const auto& [part, x] : *v.members()) check(name + "." + part, *here->find(part), x);
+  }
   CHECK(shared.jobs[0].time == Approx(shared.jobs[0].alone).epsilon(1e-9));
   CHECK(shared.run.times.makespan.base() == Approx(3 + shared.jobs[0].time).epsilon(1e-9));
 }
