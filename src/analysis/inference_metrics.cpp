@@ -56,12 +56,13 @@ window of_arrivals(const serving_outcome& o, const measured_part& part) {
 }
 
 /// Whether the server is saturated: at the last arrival, the queue holds more than 2 % of all requests, more than
-/// one per replica, and more than 1.5 times as many as halfway. [docs/serving.md#saturation]
+/// one per replica and ten, and more than 1.5 times as many as halfway. [docs/serving.md#saturation]
 bool overwhelmed(const serving_outcome& o, const inference_workload& w) {
   if (w.load != load_kind::open_loop && w.load != load_kind::trace) return false;
+  constexpr std::int64_t few = 10;  // a shorter queue says nothing about how it goes on
   const auto workers = static_cast<std::int64_t>(o.workers.size());
   const auto n = static_cast<std::int64_t>(o.requests.size());
-  return o.at_last.waiting * 50 > n && o.at_last.waiting > workers &&
+  return o.at_last.waiting * 50 > n && o.at_last.waiting > std::max(workers, few) &&
          2 * o.at_last.waiting > 3 * o.at_half.waiting;
 }
 

@@ -203,26 +203,31 @@ void judge_load(result& r, const serving_run& run, const inference_workload& w, 
                     "latencies, or the load exceeds the capacity; use more requests",
                     i.requests_per_s, offered));
   const auto [from, to] = counted_time(o, w);
-  if (w.measured.steady)
+  const auto too_short = [&](std::string why) {
+    r.status = run_status::saturated;
+    r.reasons.push_back(std::move(why));
+  };
+  if (w.measured.steady && from > 0)
     r.notes.push_back(
-        from > 0
-            ? fmt::format(
-                  "rates and latencies are those of the steady part, from {:.4g} to {:.4g} s: no client is "
-                  "in its first {}, and each has a next one",
-                  from, to, w.sessions ? "session" : "request")
-            : "the run has no steady part: rates and latencies include its beginning and end; use three requests "
-              "or sessions a client or more");
+        fmt::format("rates and latencies are those of the steady part, from {:.4g} to {:.4g} s: no client is "
+                    "in its first {}, and each has a next one",
+                    from, to, w.sessions ? "session" : "request"));
+  else if (w.measured.steady)
+    too_short(
+        "the run is too short: it has no steady part, and rates and latencies include its beginning and end; use "
+        "three requests or sessions a client or more");
   constexpr double few_lives =
       2;  // in request latencies; in shorter windows, completions of requests that started together dominate
   if (offered > 0 && to - from < few_lives * i.e2e_s.mean)
-    r.notes.push_back(
-        fmt::format("rates cover {:.4g} s, but a request takes {:.4g} s: the run is too short; use more requests",
+    too_short(
+        fmt::format("the run is too short: rates cover {:.4g} s, but a request takes {:.4g} s; use more requests",
                     to - from, i.e2e_s.mean));
   if (i.still_fills && !i.saturated)
     r.notes.push_back(
         fmt::format("the number of requests in flight is still growing: {} halfway, {} at the last arrival; a "
                     "longer run may show worse latencies and rates",
                     o.at_half.in_flight, o.at_last.in_flight));
+  const bool is_short = r.status == run_status::saturated;
   if (i.saturated) {
     r.status = run_status::saturated;
     r.reasons.push_back(
@@ -232,10 +237,14 @@ void judge_load(result& r, const serving_run& run, const inference_workload& w, 
   }
   if (w.objective.any())
     r.notes.push_back(fmt::format("the objective is {}: {:.4g} % of the requests are within every limit; {}",
-                                  i.objective_met ? "met" : "missed", 100 * *i.slo_attained_fraction,
-                                  w.objective.means
-                                      ? std::string("their means must be")
-                                      : fmt::format("each limit requires {:.4g} %", 100 * w.objective.share)));
+                                  is_short          ? "not judged by so short a run"
+                                  : i.objective_met ? "met"
+                                                    : "missed",
+                                  100 * *i.slo_attained_fraction,
+                                  w.objective.means ? std::string("their means must be")
+                                  : w.objective.percentiles.empty()
+                                      ? fmt::format("each limit requires {:.4g} %", 100 * w.objective.share)
+                                      : std::string("each limit requires its own percentile")));
 }
 
 }  // namespace

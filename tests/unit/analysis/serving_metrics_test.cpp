@@ -103,6 +103,50 @@ TEST_CASE("An objective on means is met by means, whatever single requests do") 
   CHECK_FALSE(measure_inference(run, w).objective_met);
 }
 
+TEST_CASE("A run that ends ok reads what a much longer one reads; one that is too short says so") {
+  const auto play = [](inference_workload w, std::int64_t requests) {
+    w.requests = requests;
+    const serving_run run = serve(small_machine(), small_stack(), small_model(), w);
+    result out;
+    add_inference_sections(out, small_machine(), w, run);
+    return out;
+  };
+  const auto rate = [](const result& r) { return *r.metrics.find("output_tokens_per_s")->number(); };
+  int ok = 0, too_short = 0;
+  for (const load_kind load : {load_kind::closed_loop, load_kind::open_loop})
+    for (const std::int64_t clients : {4, 16, 64}) {
+      inference_workload w = open_loop(1, 10.0 * static_cast<double>(clients) / 16);
+      w.load = load;
+      w.output = {90, 0.5};
+      w.concurrency = load == load_kind::closed_loop ? clients : 0;
+      w.measured = load == load_kind::closed_loop ? measured_part{.steady = true} : measured_part{0.1, 0.1};
+      w.objective.e2e_s = 1000;
+      const double whole = rate(play(w, 200 * clients));
+      for (const std::int64_t each : {1, 2, 3, 5, 20}) {
+        INFO(clients << " clients or a rate of as many, " << each << " requests each");
+        const result r = play(w, each * clients);
+        const bool is_ok = r.status == run_status::ok;
+        (is_ok ? ok : too_short) += 1;
+        if (is_ok && load == load_kind::closed_loop) CHECK(rate(r) == Approx(whole).epsilon(0.2));
+        const bool met = std::any_of(r.notes.begin(), r.notes.end(), [](const std::string& n) {
+          return n.find("the objective is met") != std::string::npos;
+        });
+        CHECK(met == is_ok);
+        CHECK(r.reasons.empty() == is_ok);
+      }
+    }
+  CHECK(ok > 5);
+  CHECK(too_short > 2);
+}
+
+TEST_CASE("A queue of a few requests is no sign that a server is sent more than it can do") {
+  inference_workload w = open_loop(6, 10'000);  // all at once
+  w.engine.max_batch_size = 2;
+  const serving_run run = serve(small_machine(), small_stack(), small_model(), w);
+  CHECK(run.outcome.at_last.waiting > 0);
+  CHECK_FALSE(measure_inference(run, w).saturated);
+}
+
 TEST_CASE("A server that is sent more than it can do is saturated") {
   inference_workload w = open_loop(3000, 10'000);
   w.engine.max_batch_size = 8;
