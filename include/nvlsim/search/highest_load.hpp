@@ -28,7 +28,8 @@ struct highest_load {
   /// The number of counted requests needed for a stable answer. With fewer, not even one request may miss the
   /// objective and the result depends on the seed.
   double enough() const {
-    return std::max(100.0, workload.objective.largest_share() < 1 ? 1 / (1 - workload.objective.largest_share()) : 0);
+    return std::max(100.0,
+                    workload.objective.largest_share() < 1 ? 1 / (1 - workload.objective.largest_share()) : 0);
   }
   bool few() const { return counted < enough(); }
 };
