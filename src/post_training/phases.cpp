@@ -253,17 +253,24 @@ transfer_job transfer_of(const post_training_parts& p, const post_training_workl
   return j;
 }
 
-transfer_rates rates_of(const loop_profile& c) {
+/// Of a framework's rates those that the transfer takes.
+transfer_rates rates_of(const loop_profile& c, const transfer_job& j) {
   transfer_rates r;
-  r.broadcast = c.broadcast_rate;
-  r.rdma = c.rdma_rate;
-  r.port_share = c.port_share;
+  if (j.requantise) r.requantise_rate = c.requantise_rate;
+  if (j.path == transfer_path::rdma) {
+    r.rdma = c.rdma_rate;
+    r.rdma_fixed = c.rdma_fixed;
+    return r;
+  }
   r.fixed = c.transfer_fixed;
-  r.rdma_fixed = c.rdma_fixed;
-  r.per_tensor = c.per_tensor;
-  r.per_tensor_shared = c.per_tensor_shared;
-  r.growth = c.broadcast_growth;
-  r.requantise_rate = c.requantise_rate;
+  if (j.path == transfer_path::ipc) r.per_tensor_shared = c.per_tensor_shared;
+  else r.per_tensor = c.per_tensor;
+  if (j.path == transfer_path::broadcast) {
+    r.broadcast = c.broadcast_rate;
+    if (j.servers > 1) r.growth = c.broadcast_growth;
+  } else {
+    r.port_share = c.port_share;
+  }
   return r;
 }
 
@@ -418,7 +425,8 @@ bool post_training_workload::operator==(const post_training_workload& o) const {
 }
 
 transfer_time weight_transfer_time(const post_training_parts& p, const post_training_workload& w) {
-  return time_of(transfer_of(p, w), rates_of(w.costs));
+  const transfer_job j = transfer_of(p, w);
+  return time_of(j, rates_of(w.costs, j));
 }
 
 seconds forward_time(const plan& step, std::int64_t micro_batches_planned, std::int64_t micro_batches) {
