@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "model/weights.hpp"
+#include "nvlsim/model/attended_keys.hpp"
 
 namespace nvlsim {
 namespace {
@@ -16,25 +17,22 @@ struct attended {
   bool windows = true;  // whether windows reduce the count
 
   double half(double keys) const { return causal ? keys / 2 : keys; }
+  double chosen(double keys, double available) const {
+    return causal ? chosen_keys(keys, available) : std::min(keys, available);
+  }
 };
 
-/// Mean number of keys per query, if `available` keys exist at the end of the sequence and at most `chosen` are
-/// used. While fewer exist, a query has half of them on average.
-double chosen_keys(double chosen, double available, bool causal) {
-  const double kept = std::min(chosen, available);
-  return causal && available > 0 ? kept * (1 - kept / (2 * available)) : kept;
-}
-
-/// Mean number of keys per query over the sequence.
-double mean_keys(const layer_spec& l, const attended& a) {
+/// Mean number of keys per query over the sequence, as Megatron-Bridge counts them: without the query itself, and
+/// all keys of a window from its start.
+double counted_keys(const layer_spec& l, const attended& a) {
   const auto s = static_cast<double>(a.sequence), window = static_cast<double>(l.window);
   const auto chosen = static_cast<double>(l.sparse_keys);
   if (l.attention == attention_kind::compressed) {
     const double pooled = l.compressed.ratio > 0 ? std::floor(s / static_cast<double>(l.compressed.ratio)) : 0;
-    return std::min(s, window) + (l.sparse_keys > 0 ? chosen_keys(chosen, pooled, a.causal) : a.half(pooled));
+    return std::min(s, window) + (l.sparse_keys > 0 ? a.chosen(chosen, pooled) : a.half(pooled));
   }
   const double seen = l.window > 0 && a.windows ? std::min(s, window) : s;
-  return l.sparse_keys > 0 ? chosen_keys(chosen, seen, a.causal) : a.half(seen);
+  return l.sparse_keys > 0 ? a.chosen(chosen, seen) : a.half(seen);
 }
 
 /// Multiply-adds per key, for the score and for its product with the value.
@@ -61,7 +59,7 @@ double mixing_cost(const layer_spec& l, const attended& a) {
   }
   const std::int64_t indexed_keys = a.sequence / std::max<std::int64_t>(1, l.compressed.ratio);
   const double indexed = static_cast<double>(l.index_heads * l.index_dim) * static_cast<double>(indexed_keys);
-  return pair_cost(l) * mean_keys(l, a) + indexed + static_cast<double>(rank_norm_weights(l));
+  return pair_cost(l) * counted_keys(l, a) + indexed + static_cast<double>(rank_norm_weights(l));
 }
 
 double layer_cost(const model& m, const layer_spec& l, const attended& a, flop_rules rules) {

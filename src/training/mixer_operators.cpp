@@ -8,9 +8,6 @@ namespace {
 
 double sequence(const operator_list& o) { return real(o.workload.seq_length); }
 
-/// Causal (query, key) pairs: a query attends to itself and at most window - 1 earlier keys.
-double causal_pairs(double s, double window) { return window * (window + 1) / 2 + (s - window) * window; }
-
 void scores(operator_list& o, double qk, double v, double kv_heads) {
   const double s = sequence(o), cp = real(o.workload.par.cp);
   layer_operator& a = o.add(layer_operator::type::attention, "attention", o.workload.recompute.core_attention);
@@ -200,25 +197,6 @@ void delta_net(operator_list& o) {
 }
 
 }  // namespace
-
-mean_keys keys_of(const layer_spec& l, double s) {
-  mean_keys k;
-  const bool pools = l.attention == attention_kind::compressed;
-  if (pools && l.window > 0) {
-    k.window = causal_pairs(s, std::min(real(l.window), s)) / s;
-  }
-  if (pools && l.compressed.ratio == 0) return k;
-  const double available =
-      pools ? s / real(l.compressed.ratio) : s;  // at the end of the sequence; half as many on average
-  const double max = l.sparse_keys > 0 ? std::min(real(l.sparse_keys), available) : available;
-  k.pooled = max * (1 - max / (2 * available));
-  k.scored = l.index_heads > 0 ? available / 2 : 0;
-  return k;
-}
-
-bool attends_sparsely(const layer_spec& l, std::int64_t s) {
-  return l.attention == attention_kind::compressed || (l.sparse_keys > 0 && l.sparse_keys < s);
-}
 
 void add_mixer(operator_list& o) {
   if (o.layer.attention == attention_kind::none) return;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "nvlsim/model/attended_keys.hpp"
 #include "nvlsim/model/matrices.hpp"
 #include "training/layer_operators.hpp"
 
@@ -96,15 +97,5 @@ bool adapted(const layer_spec& l, const lora_spec& lora, matrix name);
 /// Appends the token mixer of the layer (attention or scan), if it has one.
 /// [docs/models-and-assumptions.md#mixers]
 void add_mixer(operator_list& o);
-
-/// Mean keys per query over a sequence of `s` tokens, in layers with selected, pooled or windowed keys.
-struct mean_keys {
-  double window = 0;  ///< nearest keys
-  double pooled = 0;  ///< selected or pooled keys further back
-  double scored = 0;  ///< keys that an indexer scores
-};
-mean_keys keys_of(const layer_spec& l, double s);
-/// Whether queries attend to fewer keys than there are. Otherwise an indexer has nothing to select.
-bool attends_sparsely(const layer_spec& l, std::int64_t sequence);
 
 }  // namespace nvlsim
