@@ -342,7 +342,7 @@ class loop_planner {
     return best;
   }
 
-  /// The trainer's layout again for every number of GPUs, with each bound of staleness.
+  /// The trainer's layout again for every number of GPUs.
   void refine(std::int64_t gpus) {
     std::set<std::int64_t> done;
     std::vector<planned_loop> first;  // the best bound of each split
@@ -352,9 +352,23 @@ class loop_planner {
       if (watch_.stopped()) return;
       const std::int64_t tp = loop_count_at(l.text, std::string(rollout_layout) + "/tp");
       loop_choices again = all_trainers(l.text, tp, l.rollout_gpus);
-      again.push_back({"staleness", staleness()});
+      again.push_back({"staleness", {fmt::format("{:.0f}", l.staleness)}});
       const auto r = search(l.text, gpus, std::move(again), "trainers of each split");
-      if (!r.best.empty()) enter(l.text, r, true);
+      if (r.best.empty()) continue;
+      enter(l.text, r, true);
+      // What is best for one bound is taken for the others.
+      const value text = with_members(l.text, members_of(r, r.best.front()));
+      const std::string of(trainer_layout);
+      const auto others = search(text, gpus,
+                                 {{"rollout_tp", {std::to_string(tp)}},
+                                  {"replicas", {std::to_string(l.rollout_gpus / tp)}},
+                                  {"tp", {own(text, of + "/tp")}},
+                                  {"pp", {own(text, of + "/pp")}},
+                                  {"ep", {own(text, of + "/ep")}},
+                                  {"mini_batch_size", {own(text, "/workload/mini_batch_size")}},
+                                  {"staleness", staleness()}},
+                                 "bounds of each split");
+      enter(text, others, true);
     }
   }
 
