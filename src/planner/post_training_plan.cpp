@@ -266,24 +266,23 @@ class loop_planner {
   /// Engines whose cache overflows compute samples again: they get half of the batch while that is faster.
   void lower_batch(planned_loop& l) const {
     std::int64_t batch = loop_count_at(l.text, rollout_batch, largest_batch);
-    bool lowered = false;
     while (batch / 2 >= least_batch && loop_number_at(l.outcome.breakdown, "/preemptions") > 0) {
       value text = with_members(l.text, {{rollout_batch, value{batch / 2}}});
       result r = run_text(text);
       const double step = loop_number_at(r.metrics, "/step_time_s");
       if (!(step > 0) || step >= loop_number_at(l.outcome.metrics, "/step_time_s")) break;
       batch /= 2;
-      lowered = true;
       l.text = std::move(text);
       l.outcome = std::move(r);
     }
-    if (!lowered) return;
-    l.layout.insert(l.layout.find(';'), fmt::format(" batch {}", batch));
   }
 
   planned_loop finished(const value& text, planned_loop out) const {
     out.outcome = run_text(text);
     lower_batch(out);
+    if (const std::int64_t batch = loop_count_at(out.text, rollout_batch, 0);
+        batch != loop_count_at(q_.base.text, rollout_batch, 0))
+      out.layout.insert(out.layout.find(';'), fmt::format(" batch {}", batch));
     const value& m = out.outcome.metrics;
     out.step_time_s = loop_number_at(m, "/step_time_s");
     out.tokens_per_s = loop_number_at(m, "/tokens_per_s");

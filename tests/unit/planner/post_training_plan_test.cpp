@@ -1,11 +1,15 @@
 // Plans of post-training loops: the answer is among what was tried, and moves as it should.
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <set>
 #include <string>
 
 #include "nvlsim/planner/draft.hpp"
 #include "nvlsim/planner/plan_question.hpp"
 #include "nvlsim/planner/post_training_plan.hpp"
+#include "nvlsim/post_training/post_training.hpp"
 #include "nvlsim/run/run.hpp"
+#include "nvlsim/search/search.hpp"
 #include "unit/planner/plan_fixture.hpp"
 
 namespace nvlsim {
@@ -44,6 +48,52 @@ TEST_CASE("A plan of a loop uses the GPUs, and its answer is what run gives") {
     INFO(a.where << " " << a.why);
     if (a.loop) CHECK(a.loop->step_time_s < 1.02 * p.best->step_time_s);
   }
+}
+
+TEST_CASE("Engines whose cache overflows get a smaller batch") {
+  post_training_question q = question(8);
+  q.stale = {"1"};
+  // Room for a few hundred responses, where the draft lets 1,024 run at once.
+  const std::string engine = "/workload/rollout/workload/engine/";
+  q.base.text =
+      with_members(q.base.text, {{engine + "kv_fraction", value{0.18}}, {"/workload/prompts", value{512}}});
+  const post_training_plan p = plan_post_training(q);
+  REQUIRE(p.best);
+  bool any = false;
+  for (const planned_loop& l : p.others) {
+    INFO(l.layout);
+    const bool lowered = l.layout.find(" batch ") != std::string::npos;
+    const value* batch = l.text.at_pointer(engine + "max_batch_size");
+    CHECK(lowered == (batch && batch->integer() && *batch->integer() < 1024));
+    any = any || lowered;
+  }
+  CHECK(any);
+}
+
+TEST_CASE("A search of loops takes samples of a prompt, and keeps the number of updates") {
+  const post_training_question q = question(16);
+  search_options o;
+  o.gpus = 16;
+  o.objective = "samples_per_s";
+  o.restrictions = {{"samples_per_prompt", {"4", "8", "16"}}, {"tp", {"1"}}, {"pp", {"1"}}};
+  o.top = 100;
+  const search_result r = search_layouts(read_base(q.base), o);
+  REQUIRE(r.best.size() >= 3);
+  const auto column = [&](const char* name) {
+    const auto at = std::find(r.parameters.begin(), r.parameters.end(), name);
+    REQUIRE(at != r.parameters.end());
+    return static_cast<std::size_t>(at - r.parameters.begin());
+  };
+  std::set<std::int64_t> seen;
+  const std::size_t samples = column("samples_per_prompt"), mini = column("mini_batch_size");
+  const auto own = read_base(q.base);
+  const auto& loop = *std::get<post_training_case>(own.workload).loop;
+  for (const found_layout& l : r.best) {
+    const std::int64_t n = *l.parameters[samples].integer();
+    seen.insert(n);
+    CHECK(*l.parameters[mini].integer() * loop.loop.samples == loop.mini_batch * n);
+  }
+  CHECK(seen == std::set<std::int64_t>{4, 8, 16});
 }
 
 TEST_CASE("A plan takes overrides of the stack of one part") {
