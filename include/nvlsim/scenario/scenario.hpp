@@ -85,8 +85,8 @@ struct scenario {
   std::shared_ptr<const scenario_source> source;  ///< what was read; null if the scenario was not read from a file
 };
 
-/// The constants of the platform and the stack in the order of their files, then those of the scenario's parts. Empty
-/// if the scenario was not read from a file.
+/// The constants of the platform and the stack in the order of their files, then those of the scenario's parts.
+/// Empty if the scenario was not read from a file.
 std::vector<input_constant> constants_of(const scenario& s);
 /// The first of these with this pointer, if there is one.
 std::optional<input_constant> constant_at(const scenario& s, std::string_view pointer);

@@ -134,7 +134,7 @@ class iteration_costs {
   engine_costs costs_;
   seconds sequence_host_, request_host_;
   double speed_ = 1;
-  bytes offloaded_;  ///< weights of a GPU that stay in CPU memory
+  bytes offloaded_;               ///< weights of a GPU that stay in CPU memory
   double max_in_graph_ = 0;       ///< most decodes in an iteration that runs as a CUDA graph
   double context_ranks_ = 1;      ///< that share out the tokens of a sequence while it decodes
   double max_prompt_tokens_ = 0;  ///< of a rank in an iteration
