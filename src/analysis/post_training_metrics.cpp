@@ -333,20 +333,23 @@ double breakdown_at(const result& r, const char* pointer) {
   return v->number() ? *v->number() : 0;
 }
 
-/// The oldest batch that is trained, from its first start on, and what of that other work hides.
+/// The oldest batch that is trained, from its first start on. Other work may hide some of its generation.
 void explain_wait(explanation& out, const result& r) {
   const double body = breakdown_at(r, "/generation/nine_tenths_s"), all = breakdown_at(r, "/generation/all_s");
   const double rest = *out.amount - all;
+  std::vector<cause> parts = {{"until 90 % of a batch's samples have ended", body, {}, {}},
+                              {"its last 10 %", all - body, {}, {}}};
   out.taken_apart = out.metric;
-  out.trees.push_back(
-      {"by part",
-       {out.metric,
-        *out.amount,
-        {},
-        {{"until 90 % of a batch's samples have ended", body, {}, {}},
-         {"its last 10 %", all - body, {}, {}},
-         rest < 0 ? cause{"hidden", rest, "behind log-probabilities, updates and transfers of earlier batches", {}}
-                  : cause{"rewards and other samples", rest, "between the last end and the first update", {}}}}});
+  if (rest >= 0) {
+    parts.push_back({"rewards and other samples", rest, "between the last end and the first update", {}});
+    out.trees.push_back({"by part", {out.metric, *out.amount, {}, std::move(parts)}});
+    return;
+  }
+  out.trees.push_back({"by part", {"generation of a batch", all, {}, std::move(parts)}});
+  out.notes.push_back(
+      fmt::format("{:.4g} s of the generation of a batch are hidden behind log-probabilities, updates "
+                  "and transfers of earlier batches",
+                  -rest));
 }
 
 /// Updates, their micro-batches, and whose they are.

@@ -108,7 +108,8 @@ TEST_CASE("Highest rate of a run that is too short is found by longer ones") {
   CHECK(found.bounded);
   const inference_metrics m =
       measure_inference(serve(s.platform, s.stack, s.model, found.workload), found.workload);
-  CHECK(m.requests_per_s >= 0.9 * m.offered_requests_per_s.value_or(0));
+  CHECK(m.requests_per_s >=
+        0.85 * m.offered_requests_per_s.value_or(0));  // the last requests end after the last comes
   CHECK(found.workload.requests > 40);
   CHECK_FALSE(found.short_run);
   w.requests = 10'000;
