@@ -114,8 +114,9 @@ void judge(tally& t, const client_view& c, const service_objective& o, std::int6
 
 /// Whether so many requests as each limit asks for are within it.
 bool shares_keep(const service_objective& o, const tally& t) {
-  const auto n = static_cast<double>(t.counted);
-  const auto enough = [&](std::int64_t kept, double share) { return static_cast<double>(kept) >= share * n; };
+  const auto enough = [&](std::int64_t kept, double share) {
+    return service_objective::enough(kept, t.counted, share);
+  };
   for (std::size_t i = 0; i < o.percentiles.size(); ++i)
     if (!enough(t.percentiles_kept[i], o.percentiles[i].share)) return false;
   return enough(t.ttft_kept, o.share_of(latency::ttft)) && enough(t.tpot_kept, o.share_of(latency::tpot)) &&

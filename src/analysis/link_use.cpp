@@ -89,7 +89,10 @@ void note(const operation& o, const operation_template& w, const operation_run& 
 link_use summary(port_log& log, double capacity, double makespan) {
   link_use u;
   // What outlasts the run may have been slower during the run than on average.
-  log.carried -= std::clamp(log.carried - capacity * makespan, 0.0, log.unended);
+  const double later = std::clamp(log.carried - capacity * makespan, 0.0, log.unended);
+  const double in_run = log.carried > 0 ? 1 - later / log.carried : 1;
+  log.carried -= later;
+  for (auto& [name, amount] : log.bytes_of) amount *= in_run;
   u.carried = bytes::from_base(log.carried);
   u.mean = makespan > 0 ? log.carried / capacity / makespan : 0;
   std::sort(log.changes.begin(), log.changes.end());
@@ -138,9 +141,11 @@ std::vector<link_use> shared_uses(const plan& p, const logs& all, seconds makesp
         for (const auto& [name, amount] : one.bytes_of) sum.bytes_of[name] += amount;
       }
       if (sum.carried <= 0) continue;
-      const auto by_class = std::move(use.by_class);
+      auto by_class = std::move(use.by_class);
+      const double in_all = sum.carried;
       use = summary(sum, u.capacity.base(), makespan.base());
-      use.by_class = by_class;
+      for (auto& [of_class, amount] : by_class) amount *= use.carried.base() / in_all;
+      use.by_class = std::move(by_class);
       use.rank_class = -1;
       use.name = u.name + (l == 4 ? " out" : " in");
       name_busiest(sum.bytes_of, use);

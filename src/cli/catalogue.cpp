@@ -162,8 +162,12 @@ std::string show_loop(const std::string& name, bool json, const data_folders& da
 
 std::string show_stack(const catalogue_arguments& a, const data_folders& data,
                        const std::vector<override_at>& sets, diagnostics& problems) {
-  if (sets.empty() && a.platform.empty() && is_loop(a.names.front(), data))
+  if (is_loop(a.names.front(), data)) {
+    if (!sets.empty()) problems.add("--set", "", "has no effect on the loop of a framework");
+    if (!a.platform.empty()) problems.add("--platform", "", "has no effect on the loop of a framework");
+    problems.throw_if_any();
     return show_loop(a.names.front(), a.format == "json", data);
+  }
   const auto s = load_stack({a.names.front(), sets}, data, problems);
   std::optional<platform> machine;
   if (!a.platform.empty())

@@ -115,7 +115,7 @@ fabric_path path_of_shift(const platform& p, std::int64_t stride) {
   if (f.leaf.ports < 4) return {f.nic_bandwidth, 1};
   const leaf_links leaf = links_of(f);
   if (f.failed_spines > 0 || f.failed_cables > 0) check_failures(p, leaf);
-  const bool one_leaf = std::ceil(ports_of(f, p.gpus()) / f.rails) <= leaf.down;
+  const bool one_leaf = std::ceil(ports_of(f, p.gpus()) / rails_of(p)) <= leaf.down;
   if (without_uplinks(p) || one_leaf) return {f.nic_bandwidth, 1};
   return shifted(p, leaf, static_cast<double>(stride), 3);
 }
@@ -123,14 +123,13 @@ fabric_path path_of_shift(const platform& p, std::int64_t stride) {
 fabric_path path_between(const platform& p, int ranks, bool aligned) {
   const fabric_spec& f = p.fabric;
   double ports = ports_of(f, ranks);
-  const double of_rail = std::ceil(ports / f.rails);
+  const double rails = rails_of(p), of_rail = std::ceil(ports / rails);
   if (aligned) ports = of_rail;
   if (f.leaf.ports < 4) return {f.nic_bandwidth, 1};  // the switches are not specified
   const leaf_links leaf = links_of(f);
   if (f.failed_spines > 0 || f.failed_cables > 0) check_failures(p, leaf);
   if (without_uplinks(p)) return {f.nic_bandwidth, 1};
   // Peers on other rails are under other leaves, however few GPUs a rail has.
-  const double rails = rails_of(p);
   if (!aligned && rails > 1 && of_rail <= leaf.down) return beyond(p, leaf, 1 - 1 / rails, 3);
   if (ports <= leaf.down) return {f.nic_bandwidth, 1};
   int switches = 3;

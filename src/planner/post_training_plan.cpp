@@ -6,13 +6,13 @@
 #include <chrono>
 #include <cmath>
 #include <set>
-#include <thread>
 
 #include "nvlsim/output/number.hpp"
 #include "nvlsim/post_training/post_training.hpp"
 #include "nvlsim/run/run.hpp"
 #include "nvlsim/search/search.hpp"
 #include "nvlsim/serving/memory.hpp"
+#include "nvlsim/units/in_parallel.hpp"
 
 namespace nvlsim {
 namespace {
@@ -20,13 +20,15 @@ namespace {
 using loop_members = std::vector<std::pair<std::string, value>>;
 using loop_choices = std::vector<search_restriction>;
 
-constexpr std::int64_t max_engine = 64;  ///< GPUs of a rollout engine
-constexpr std::size_t engine_sizes = 3;  ///< that are tried, from the smallest that holds the model
-constexpr double fullest_samples = 8;    ///< longest samples that an engine must hold at once
-constexpr std::int64_t largest_batch = 1024, least_batch = 16;  ///< samples at once on an engine
-constexpr double as_fast = 1.01;                                ///< steps that differ by less are equal
+constexpr std::int64_t max_engine = 64;   ///< GPUs of a rollout engine
+constexpr std::size_t engine_sizes = 3;   ///< that are tried, from the smallest that holds the model
+constexpr double fullest_samples = 8;     ///< longest samples that an engine must hold at once
+constexpr std::int64_t least_batch = 16;  ///< samples at once on an engine
+constexpr double as_fast = 1.01;          ///< steps that differ by less are equal
 constexpr const char* rollout_layout = "/workload/rollout/workload/layout";
 constexpr const char* rollout_batch = "/workload/rollout/workload/engine/max_batch_size";
+constexpr const char* other_batches[] = {"/workload/rollout/workload/engine/max_num_seqs",
+                                         "/workload/rollout/workload/engine/max_running_requests"};
 constexpr const char* trainer_layout = "/workload/training/workload";
 
 double loop_number_at(const value& v, const std::string& pointer) {
@@ -135,7 +137,7 @@ class loop_planner {
     o.objective = "step_time_s";
     o.restrictions = std::move(only);
     o.top = 1'000;
-    o.jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    o.jobs = static_cast<int>(processors());
     if (watch_.report)
       o.report = [this, stage](std::int64_t done, std::int64_t all) { watch_.report(stage, done, all); };
     o.stop = watch_.stop;
@@ -155,13 +157,12 @@ class loop_planner {
     return std::to_string(loop_count_at(text, pointer));
   }
 
-  loop_choices all_trainers(const value& text, std::int64_t rollout_tp, std::int64_t rollouts) const {
+  loop_choices all_trainers(std::int64_t rollout_tp, std::int64_t rollouts) const {
     return {{"rollout_tp", {std::to_string(rollout_tp)}},
             {"replicas", {std::to_string(std::max<std::int64_t>(1, rollouts / rollout_tp))}},
             {"tp", {"1", "2", "4", "8"}},
             {"pp", {"1", "2", "4", "8", "16"}},
-            {"ep", words_of(experts_)},
-            {"mini_batch_size", {own(text, "/workload/mini_batch_size")}}};
+            {"ep", words_of(experts_)}};
   }
   /// The trainer's layout; experts over fewer GPUs where a pool asks for that.
   loop_choices same_trainer(const value& text) const {
@@ -170,10 +171,7 @@ class loop_planner {
     for (const std::int64_t ep : experts_)
       if (ep <= loop_count_at(text, of + "/ep")) experts.push_back(ep);
     if (experts.empty()) experts.push_back(loop_count_at(text, of + "/ep"));
-    return {{"tp", {own(text, of + "/tp")}},
-            {"pp", {own(text, of + "/pp")}},
-            {"ep", words_of(experts)},
-            {"mini_batch_size", {own(text, "/workload/mini_batch_size")}}};
+    return {{"tp", {own(text, of + "/tp")}}, {"pp", {own(text, of + "/pp")}}, {"ep", words_of(experts)}};
   }
 
   std::vector<std::string> staleness() const {
@@ -196,7 +194,7 @@ class loop_planner {
     // A trainer, beside an engine of middle size; then engines; then splits; then the trainer again.
     const std::size_t middle = std::min<std::size_t>(1, engines_.size() - 1);
     for (std::size_t i = middle;; --i) {
-      const auto r = search(text, gpus, all_trainers(text, engines_[i], rollouts), "trainers");
+      const auto r = search(text, gpus, all_trainers(engines_[i], rollouts), "trainers");
       if (!r.best.empty()) {
         text = with_members(text, members_of(r, r.best.front()));
         break;
@@ -213,7 +211,7 @@ class loop_planner {
     if (split) return refine(gpus);
     text = with_members(text, members_of(r, r.best.front()));
     const std::int64_t tp = loop_count_at(text, std::string(rollout_layout) + "/tp");
-    const auto last = search(text, gpus, all_trainers(text, tp, gpus), "trainers of the best engine");
+    const auto last = search(text, gpus, all_trainers(tp, gpus), "trainers of the best engine");
     if (!last.best.empty()) enter(text, last, split);
   }
 
@@ -265,9 +263,16 @@ class loop_planner {
 
   /// Engines whose cache overflows compute samples again: they get half of the batch while that is faster.
   void lower_batch(planned_loop& l) const {
-    std::int64_t batch = loop_count_at(l.text, rollout_batch, largest_batch);
+    if (loop_number_at(l.outcome.breakdown, "/preemptions") <= 0) return;
+    const scenario now = read_base({l.text, q_.base.overrides, q_.base.data});
+    const scenario& rollout = *std::get<post_training_case>(now.workload).rollout;
+    std::int64_t batch =
+        settings_of(*rollout.stack.inference, std::get<inference_workload>(rollout.workload)).max_batch_size;
     while (batch / 2 >= least_batch && loop_number_at(l.outcome.breakdown, "/preemptions") > 0) {
-      value text = with_members(l.text, {{rollout_batch, value{batch / 2}}});
+      loop_members half = {{rollout_batch, value{batch / 2}}};
+      for (const char* name : other_batches)
+        if (l.text.at_pointer(name)) half.emplace_back(name, value{});
+      value text = with_members(l.text, half);
       result r = run_text(text);
       const double step = loop_number_at(r.metrics, "/step_time_s");
       if (!(step > 0) || step >= loop_number_at(l.outcome.metrics, "/step_time_s")) break;
@@ -334,7 +339,7 @@ class loop_planner {
     }
     const std::int64_t engine = loop_count_at(best ? best->text : like.text, std::string(rollout_layout) + "/tp");
     if ((trainers || !best) && rollouts % engine == 0 && !watch_.stopped())
-      try_one(like.text, all_trainers(like.text, engine, rollouts), "trainers");
+      try_one(like.text, all_trainers(engine, rollouts), "trainers");
     if (!best && why.empty())
       why = fmt::format("{} GPUs are not divisible into engines of {} to {} GPUs", rollouts, engines_.front(),
                         engines_.back());
@@ -350,7 +355,7 @@ class loop_planner {
     for (const planned_loop& l : first) {
       if (watch_.stopped()) return;
       const std::int64_t tp = loop_count_at(l.text, std::string(rollout_layout) + "/tp");
-      loop_choices again = all_trainers(l.text, tp, l.rollout_gpus);
+      loop_choices again = all_trainers(tp, l.rollout_gpus);
       again.push_back({"staleness", {fmt::format("{:.0f}", l.staleness)}});
       const auto r = search(l.text, gpus, std::move(again), "trainers of each split");
       if (r.best.empty()) continue;

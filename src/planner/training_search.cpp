@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <thread>
 
 #include "nvlsim/layout/layout.hpp"
 #include "nvlsim/output/number.hpp"
 #include "nvlsim/run/run.hpp"
 #include "nvlsim/search/search.hpp"
+#include "nvlsim/units/in_parallel.hpp"
 
 namespace nvlsim {
 namespace {
@@ -131,7 +131,7 @@ search_options options_for(const training_place& at, std::vector<search_restrict
   o.objective = "step_time_s";
   o.restrictions = std::move(only);
   o.top = kept;
-  o.jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  o.jobs = static_cast<int>(processors());
   if (watch.report)
     o.report = [&watch, stage](std::int64_t done, std::int64_t all) { watch.report(stage, done, all); };
   o.stop = watch.stop;

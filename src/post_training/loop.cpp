@@ -135,7 +135,7 @@ void post_training_loop::state::train(double t) {
   if (full) cut_tail(t);
   now.wait_s += t - wait_from;
   const std::int64_t chosen = set.trained_samples > 0 ? std::min(set.trained_samples, set.samples) : set.samples;
-  std::vector<std::int64_t> lengths;
+  std::vector<std::int64_t> lengths, scored;
   double began = t;
   std::vector<double> ends;
   for (std::int64_t i = 0; i < unit(); ++i) {
@@ -149,12 +149,13 @@ void post_training_loop::state::train(double t) {
     for (std::int64_t k = 0; k < set.samples; ++k) {
       const rollout_sample& s = samples[static_cast<std::size_t>(g.first + k)];
       out.recomputed_tokens += static_cast<double>(s.recomputed);
+      scored.push_back(s.prompt + s.response + (s.turns - 1) * s.tool_tokens);
       // The best of a prompt are trained; which they are does not depend on their lengths.
       if (k >= chosen) {
         out.dropped_tokens += s.done;
         continue;
       }
-      lengths.push_back(s.prompt + s.response + (s.turns - 1) * s.tool_tokens);
+      lengths.push_back(scored.back());
       lengths_now.push_back(s.response);
       now.response_tokens += static_cast<double>(s.response);
       now.tokens += static_cast<double>(lengths.back());
@@ -166,7 +167,7 @@ void post_training_loop::state::train(double t) {
   ready.erase(ready.begin(), ready.begin() + unit());
   const auto count = static_cast<std::int64_t>(lengths.size());
   now.samples += count;
-  const update_times u = price.train(lengths);
+  const update_times u = price.train(lengths, scored);
   const double driver =
       price.sample_s * static_cast<double>(unit() * set.samples) + (trained == 0 ? price.step_s : 0);
   const double change = set.colocated && trained == 0 ? price.to_training_s : 0;

@@ -152,19 +152,20 @@ class trainer_pricing {
     if (w.reward.on_trainer) reward_.emplace(p, w, w.models.reward ? *w.models.reward : p.training_model);
   }
 
-  update_times operator()(const std::vector<std::int64_t>& lengths) {
+  update_times operator()(const std::vector<std::int64_t>& lengths, const std::vector<std::int64_t>& scored) {
     update_times out;
     const packed_batch whole = pack(lengths, ranks_, window_, loop_.packing);
     double passes_s = 0;
-    const auto pass = [&](update_prices& of) {
-      const update_price price = of.of(whole);
+    const auto pass_of = [&](update_prices& of, const packed_batch& batch) {
+      const update_price price = of.of(batch);
       passes_s += loop_.costs.logprobs_factor * price.forward_s;
       energy_ += price.update_J * forward_J_share_;
     };
+    const auto pass = [&](update_prices& of) { pass_of(of, whole); };
     if (loop_.policy_logprobs) pass(prices_);
     if (loop_.reference_logprobs) pass(teacher_ ? *teacher_ : prices_);
     if (critic_) pass(*critic_);  // values
-    if (reward_) pass(*reward_);
+    if (reward_) pass_of(*reward_, pack(scored, ranks_, window_, loop_.packing));
     out.logprobs_s = passes_s + copies_.passes.base();
     computes_s_ += passes_s;
     const auto mini = static_cast<std::size_t>(std::max<std::int64_t>(1, share(loop_.mini_batch)));
@@ -174,19 +175,19 @@ class trainer_pricing {
       const packed_batch b = pack(
           {lengths.begin() + static_cast<std::ptrdiff_t>(i), lengths.begin() + static_cast<std::ptrdiff_t>(end)},
           ranks_, window_, loop_.packing);
+      const double times = static_cast<double>(loop_.epochs);
       for (update_prices* of : {&prices_, critic_ ? &*critic_ : nullptr}) {
         if (!of) continue;
         const update_price u = of->of(b);
-        const double times = static_cast<double>(loop_.epochs);
         out.update_s += times * u.update_s;
         if (of != &prices_) critic_s_ += times * u.update_s;
         energy_ += times * u.update_J;
         computes_s_ += times * u.update_s;
       }
-      ++updates_;
-      micro_batches_ += static_cast<double>(prices_.micro_batches(b));
-      fill_ += b.fill;
-      tokens_ += b.tokens;
+      updates_ += times;
+      micro_batches_ += times * static_cast<double>(prices_.micro_batches(b));
+      fill_ += times * b.fill;
+      tokens_ += times * b.tokens;
     }
     update_s_ += out.update_s;
     copies_s_ += copies_.updates.base();
@@ -457,6 +458,8 @@ post_training_run run_loop(const post_training_parts& p, const post_training_wor
   if (!out.reasons.empty()) return out;
   const serving_memory memory = plan_serving_memory(p.hardware, p.rollout_stack, p.rollout_model, p.rollout);
   out.rollout_memory = memory.report;
+  for (const std::string& why : offload_problems(p.hardware, *p.rollout_stack.inference, p.rollout, memory.report))
+    out.reasons.push_back("rollout: " + why);
   out.training_memory = training_memory(p.hardware, p.training_stack, p.training_model, p.training);
   const auto longest = static_cast<double>(w.loop.prompt_tokens + w.loop.response.max +
                                            (w.loop.tools.turns - 1) * w.loop.tools.tokens);
@@ -483,7 +486,9 @@ post_training_run run_loop(const post_training_parts& p, const post_training_wor
   all.engine = engine_of(p, w, memory, prices);
   all.workers = std::int64_t{p.rollout.replicas} * p.rollout.pp;
   out.workers = all.workers;
-  all.train = [&trainer](const std::vector<std::int64_t>& lengths) { return trainer(lengths); };
+  all.train = [&trainer](const std::vector<std::int64_t>& trained, const std::vector<std::int64_t>& scored) {
+    return trainer(trained, scored);
+  };
   all.reward_s = w.reward.time.base();
   all.reward_slots = w.reward.slots;
   all.sample_s = w.costs.sample_host.base();

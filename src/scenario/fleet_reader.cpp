@@ -147,6 +147,8 @@ fleet_member read_service(config::reader& r, const config::document& doc, const 
   if (w) {
     s.gpus = w->gpus();
     s.ttft_limit_s = w->objective.ttft_s;
+    if (!w->objective.percentiles.empty())
+      r.fail("workload", "a fleet service takes one limit a latency and one share; slo has percentiles");
     if (w->objective.any()) s.objective_share = w->objective.means ? 0.5 : w->objective.largest_share();
   }
   s.load = read_load(r.child("arrivals"), doc, problems);

@@ -239,11 +239,13 @@ std::optional<double> read_percentiles(config::reader r, latency of, service_obj
     }
     if (const auto t = r.find_quantity<seconds>(name, limit_range)) own.push_back({of, t->base(), *part});
   }
+  if (r.names().empty()) r.fail("", "has no limit; name a percentile: {\"p99\": \"2 s\"}");
   r.done();
   if (own.empty()) return std::nullopt;
-  std::sort(own.begin(), own.end(), [](const auto& a, const auto& b) { return a.share < b.share; });
+  std::stable_sort(own.begin(), own.end(), [](const auto& a, const auto& b) { return a.share < b.share; });
   for (std::size_t i = 1; i < own.size(); ++i)
-    if (own[i].limit_s < own[i - 1].limit_s)
+    if (own[i].share == own[i - 1].share) r.fail(percentile_of_share(own[i].share), "is given twice");
+    else if (own[i].limit_s < own[i - 1].limit_s)
       r.fail(percentile_of_share(own[i].share),
              fmt::format("is below the limit at {}", percentile_of_share(own[i - 1].share)));
   o.percentiles.insert(o.percentiles.end(), own.begin(), own.end());

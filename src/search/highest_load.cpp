@@ -108,7 +108,7 @@ class loss_watch {
   bool counts(const request_record& r) const { return r.arrival_s >= from_ && r.arrival_s <= to_; }
   void lose(std::int64_t& count, bool missed, double share) const {
     count += missed ? 1 : 0;
-    if (static_cast<double>(counted_ - count) < share * static_cast<double>(counted_)) throw lost{};
+    if (!service_objective::enough(counted_ - count, counted_, share)) throw lost{};
   }
 
   const service_objective& objective_;

@@ -1,5 +1,9 @@
 // Splits of GPUs between rollouts and training, with layouts of both.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
+#include <string>
 #include <utility>
 
 #include "nvlsim/analysis/metrics.hpp"
@@ -14,7 +18,9 @@ namespace {
 struct loop_layout {
   std::int64_t rollout_tp = 1, replicas = 1, rollout_ep = 1;
   std::int64_t tp = 1, pp = 1, dp = 1, ep = 1;
-  std::int64_t staleness = 0, samples = 1, mini_batch = 1;
+  std::int64_t samples = 1, mini_batch = 1;
+  double staleness = 0;
+  std::string refused = {};  ///< why no scenario says this
 
   std::vector<value> values() const {
     return {value{rollout_tp}, value{replicas}, value{rollout_ep}, value{tp},        value{pp},
@@ -55,10 +61,12 @@ class post_training_layouts final : public search_space {
   std::size_t size(std::size_t) const override { return 1; }
   std::vector<value> layout(std::size_t group, std::size_t) const override {
     std::vector<value> out = layouts_[group].values();
-    if (!own_.loop.colocated) out.emplace_back(layouts_[group].staleness);
+    const double stale = layouts_[group].staleness;
+    const bool whole = stale == std::floor(stale);
+    if (!own_.loop.colocated) out.push_back(whole ? value{static_cast<std::int64_t>(stale)} : value{stale});
     return out;
   }
-  std::string group_reason(std::size_t) const override { return {}; }
+  std::string group_reason(std::size_t group) const override { return layouts_[group].refused; }
 
   evaluation evaluate_layout(std::size_t group, std::size_t, bool) const override {
     const loop_layout& l = layouts_[group];
@@ -80,8 +88,8 @@ class post_training_layouts final : public search_space {
     loop.mini_batch = l.mini_batch;
     loop.loop.mini_batch_prompts = std::max<std::int64_t>(1, l.mini_batch / l.samples);
     if (!loop.loop.colocated) {
-      loop.loop.staleness = static_cast<double>(l.staleness);
-      loop.loop.warmup = std::max(loop.loop.warmup, l.staleness + 3);
+      loop.loop.staleness = l.staleness;
+      loop.loop.warmup = std::max(loop.loop.warmup, static_cast<std::int64_t>(std::ceil(l.staleness)) + 3);
     }
     const post_training_run run = run_loop({machine_, case_.rollout->stack, case_.rollout->model, rollout,
                                             case_.training->stack, case_.training->model, training},
@@ -133,7 +141,8 @@ class post_training_layouts final : public search_space {
         // Experts that are spread over an engine stay spread over all of it.
         const std::int64_t usual = rollout_.ep > 1 && rollout_.ep == rollout_.tp ? rollout_tp : rollout_.ep;
         for (const std::int64_t ep : allowed.integers("rollout_ep", {usual}))
-          add_training({rollout_tp, share / rollout_tp, ep}, own_.loop.colocated ? gpus : gpus - share, allowed);
+          add_training({.rollout_tp = rollout_tp, .replicas = share / rollout_tp, .rollout_ep = ep},
+                       own_.loop.colocated ? gpus : gpus - share, allowed);
       }
   }
 
@@ -157,15 +166,32 @@ class post_training_layouts final : public search_space {
       l.samples = samples;
       // As many updates as the scenario has.
       const std::int64_t own = own_.mini_batch / std::max<std::int64_t>(1, own_.loop.samples) * samples;
-      for (const std::int64_t mini : allowed.integers("mini_batch_size", {own}))
-        if (mini % samples == 0 && mini <= own_.loop.prompts * samples) add_bounds(l, mini, allowed);
+      for (const std::int64_t mini : allowed.integers("mini_batch_size", {own})) {
+        l.mini_batch = mini;
+        l.refused = refusal(samples, mini);
+        add_bounds(l, allowed);
+      }
     }
   }
-  void add_bounds(loop_layout l, std::int64_t mini, const allowed_values& allowed) {
+  /// Why a scenario with these would be refused.
+  std::string refusal(std::int64_t samples, std::int64_t mini) const {
+    const loop_settings& set = own_.loop;
+    if (set.trained_samples > samples)
+      return fmt::format("trained_samples {} exceeds samples_per_prompt", set.trained_samples);
+    if (mini % samples != 0 || mini > set.prompts * samples)
+      return fmt::format("mini_batch_size is no whole number of prompts of {} samples, at most {}", samples,
+                         set.prompts);
+    if (set.streaming && set.prompts % (mini / samples) != 0)
+      return fmt::format("streaming: mini-batches do not divide the {} prompts of a step", set.prompts);
+    loop_settings sized = set;
+    sized.samples = samples;
+    return samples_problem(sized);
+  }
+  void add_bounds(loop_layout l, const allowed_values& allowed) {
     const auto own = static_cast<std::int64_t>(own_.loop.staleness);
     for (const std::int64_t stale : allowed.integers("staleness", {own})) {
-      l.mini_batch = mini;
-      l.staleness = stale;
+      const bool kept = stale == own && !allowed.asks("staleness", std::to_string(own));
+      l.staleness = kept ? own_.loop.staleness : static_cast<double>(stale);
       layouts_.push_back(l);
     }
   }

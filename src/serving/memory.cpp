@@ -302,6 +302,22 @@ bytes offloaded_weights(const engine_settings& s) {
   return bytes::from_base(gibibyte * s.cpu_offload_gb);
 }
 
+std::vector<std::string> offload_problems(const platform& p, const inference_profile& engine,
+                                          const inference_workload& w, const memory_report& planned) {
+  const engine_settings set = settings_of(engine, w);
+  const bytes away = offloaded_weights(set);
+  std::vector<std::string> out;
+  if (!(away > bytes{})) return out;
+  const auto refuse = [&](const std::string& why) {
+    out.push_back(fmt::format("cpu_offload_gb {:g}: {}", set.cpu_offload_gb.read(), why));
+  };
+  if (!(p.gpu.c2c > bandwidth{})) refuse(p.name + " has no bandwidth between GPU and CPU (gpu/c2c)");
+  if (away > cpu_room(p))
+    refuse(fmt::format("half of the CPU memory of {} is {} per GPU", p.name, format_quantity(cpu_room(p))));
+  if (!(planned.items.front().size > bytes{})) refuse("a GPU has no more weights in its layers than that");
+  return out;
+}
+
 serving_memory plan_serving_memory(const platform& p, const stack& s, const model& m,
                                    const inference_workload& w) {
   const inference_profile& engine = *s.inference;

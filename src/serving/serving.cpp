@@ -177,22 +177,11 @@ class load_setup {
     return shared.prices ? *shared.prices : shared.prices.emplace(shared.of, swap_rate(), options_.traffic);
   }
 
-  /// Weights can stay in CPU memory if there are as many, if it has room for them and if the GPU reaches it.
   void refuse_offload(const inference_workload& pool) {
-    const engine_settings set = settings_of(*case_.software.inference, pool);
-    const bytes away = offloaded_weights(set);
-    if (!(away > bytes{})) return;
-    const platform& p = case_.hardware;
-    const auto refuse = [&](const std::string& why) {
-      std::string reason = fmt::format("cpu_offload_gb {:g}: {}", set.cpu_offload_gb.read(), why);
+    for (std::string& reason :
+         offload_problems(case_.hardware, *case_.software.inference, pool, memory_of(pool).report))
       if (std::find(run_.reasons.begin(), run_.reasons.end(), reason) == run_.reasons.end())
         run_.reasons.push_back(std::move(reason));
-    };
-    if (!(p.gpu.c2c > bandwidth{})) refuse(p.name + " has no bandwidth between GPU and CPU (gpu/c2c)");
-    if (away > cpu_room(p))
-      refuse(fmt::format("half of the CPU memory of {} is {} per GPU", p.name, format_quantity(cpu_room(p))));
-    if (!(memory_of(pool).report.items.front().size > bytes{}))
-      refuse("a GPU has no more weights in its layers than that");
   }
 
   /// Draws the requests: those of the fullest replica if each serves alone.

@@ -10,16 +10,17 @@ namespace nvlsim {
 std::vector<std::string> unpriced_work(const model& m, const training_workload& w) {
   std::vector<std::string> out;
   if (tower_parameters(m) > 0)
-    out.push_back(
-        fmt::format("no band: the step is that of the language model; images and sound are not stated, and time "
-                    "and activations "
-                    "of the towers of {} are not counted (their weights{} are)",
-                    m.name, w.frozen_layers() || w.freeze_towers ? "" : ", gradients and optimizer states"));
+    out.push_back(fmt::format(
+        "no band: the step is that of the language model; images and sound are not stated, and time "
+        "and activations "
+        "of the towers of {} are not counted (their weights{} are)",
+        m.name, w.task == training_task::lora || w.freeze_towers ? "" : ", gradients and optimizer states"));
   if (w.deterministic)
     out.emplace_back(
         "no band: what deterministic kernels and collectives cost is not known and not counted; the two published "
         "steps with them (GLM-5.2, not tuned) take 4.3 and 4.5 times as long as simulated");
-  if (w.freeze_language) out.emplace_back("no band: no step with freeze_language_model is published");
+  if (w.freeze_language && w.task != training_task::lora)
+    out.emplace_back("no band: no step with freeze_language_model is published");
   return out;
 }
 

@@ -70,7 +70,9 @@ struct loop_prices {
   rollout_engine engine;
   std::int64_t workers = 1;
   /// Trainer time for sequences of these lengths, prompt and response together.
-  std::function<update_times(const std::vector<std::int64_t>& lengths)> train;
+  /// Lengths of the samples that are trained, and of all that are scored.
+  std::function<update_times(const std::vector<std::int64_t>& trained, const std::vector<std::int64_t>& scored)>
+      train;
   double reward_s = 0;                         ///< to score a sample
   std::int64_t reward_slots = 0;               ///< samples that are scored at once, in order; 0: all
   double sample_s = 0;                         ///< driver time per sample; samples are handled one after the other

@@ -20,6 +20,11 @@ struct serving_memory {
 /// Weights of a GPU that stay in CPU memory.
 bytes offloaded_weights(const engine_settings& s);
 
+/// Why weights cannot stay in CPU memory as the engine's settings ask: no link, no room, or fewer weights than
+/// that in the layers of a GPU. `planned` has what stays. Empty if they can, or if none are to stay there.
+std::vector<std::string> offload_problems(const platform& p, const inference_profile& engine,
+                                          const inference_workload& w, const memory_report& planned);
+
 /// Requires `s.inference`. The report has no KV cache item if nothing fits.
 /// [docs/models-and-assumptions.md#inference-memory]
 serving_memory plan_serving_memory(const platform& p, const stack& s, const model& m, const inference_workload& w);

@@ -93,6 +93,10 @@ struct service_objective {
   /// The largest of these shares.
   double largest_share() const;
   bool any() const { return ttft_s || tpot_s || e2e_s; }
+  /// Whether `kept` of `counted` requests are the share; 999 of 1,000 are 0.999, however it was rounded.
+  static bool enough(std::int64_t kept, std::int64_t counted, double share) {
+    return static_cast<double>(kept) >= (share - 1e-9) * static_cast<double>(counted);
+  }
 };
 
 /// One request. Times in seconds.

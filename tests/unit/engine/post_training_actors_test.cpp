@@ -20,7 +20,7 @@ loop_prices prices() {
   p.engine.max_batch = 64;
   p.engine.max_tokens = 8192;
   p.workers = 3;
-  p.train = [](const std::vector<std::int64_t>& lengths) {
+  p.train = [](const std::vector<std::int64_t>& lengths, const std::vector<std::int64_t>&) {
     const double tokens = std::accumulate(lengths.begin(), lengths.end(), 0.0);
     return update_times{1e-5 * tokens, 4e-5 * tokens};
   };
@@ -93,7 +93,9 @@ TEST_CASE("A loop plays on in a process that has simulated years") {
 
 TEST_CASE("An error of an actor ends the loop") {
   loop_prices p = prices();
-  p.train = [](const std::vector<std::int64_t>&) -> update_times { throw internal_error("no update"); };
+  p.train = [](const std::vector<std::int64_t>&, const std::vector<std::int64_t>&) -> update_times {
+    throw internal_error("no update");
+  };
   CHECK_THROWS_AS(play_by_actors(random_settings(1), p, test::small_machine()), internal_error);
 }
 

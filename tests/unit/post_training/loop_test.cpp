@@ -17,7 +17,7 @@ loop_prices prices(std::int64_t workers, double update_s) {
   p.engine.max_tokens = 8192;
   p.workers = workers;
   // In proportion to tokens: `update_s` for 64 x 8 samples of 900 tokens.
-  p.train = [update_s](const std::vector<std::int64_t>& lengths) {
+  p.train = [update_s](const std::vector<std::int64_t>& lengths, const std::vector<std::int64_t>&) {
     const double share = std::accumulate(lengths.begin(), lengths.end(), 0.0) / (64 * 8 * 900.0);
     return update_times{0.25 * update_s * share, 0.75 * update_s * share};
   };
@@ -42,6 +42,20 @@ double mean_wait(const loop_record& r) {
   double sum = 0;
   for (const step_record& s : r.steps) sum += s.wait_s;
   return sum / static_cast<double>(r.steps.size());
+}
+
+TEST_CASE("All samples of the prompts that are trained are scored, also those that are not chosen") {
+  loop_settings s = settings();
+  s.trained_samples = 1;
+  loop_prices p = prices(4, 10);
+  std::size_t batches = 0;
+  p.train = [&](const std::vector<std::int64_t>& trained, const std::vector<std::int64_t>& scored) {
+    CHECK(trained.size() * 8 == scored.size());
+    ++batches;
+    return update_times{1, 1};
+  };
+  play_by_queue(s, p);
+  CHECK(batches >= 6);
 }
 
 TEST_CASE("The parts of every step add up to it") {

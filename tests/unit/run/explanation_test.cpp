@@ -88,13 +88,15 @@ void check_explanation(const explanation& e, const result& r) {
 std::vector<override_option> shorter(const std::filesystem::path& file) {
   using group = std::vector<override_option>;
   std::vector<override_option> out;
-  for (const group& together : {group{{"/workload/load/requests", "256"}},
-                                {{"/jobs/1/workload/load/requests", "256"}},
-                                {{"/jobs/0/repeat", "1"}},
-                                {{"/workload/fleet/services/0/workload/load/requests", "256"}},
-                                {{"/workload/fleet/services/1/workload/load/requests", "256"}},
-                                {{"/workload/prompts", "32"}, {"/workload/mini_batch_size", "256"}},
-                                {{"/workload/seeds", "1"}}}) {
+  for (const group& together :
+       {group{{"/workload/load/requests", "256"}},
+        {{"/jobs/1/workload/load/requests", "64"}, {"/jobs/1/workload/load/concurrency", "16"}},
+        {{"/jobs/1/workload/layout/prefill/workers", "3"}, {"/jobs/1/workload/layout/decode/workers", "1"}},
+        {{"/jobs/0/repeat", "1"}},
+        {{"/workload/fleet/services/0/workload/load/requests", "256"}},
+        {{"/workload/fleet/services/1/workload/load/requests", "256"}},
+        {{"/workload/prompts", "32"}, {"/workload/mini_batch_size", "256"}},
+        {{"/workload/seeds", "1"}}}) {
     try {
       load(file, together);
       out.insert(out.end(), together.begin(), together.end());
