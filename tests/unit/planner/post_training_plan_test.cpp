@@ -96,6 +96,42 @@ TEST_CASE("A search of loops takes samples of a prompt, and keeps the number of 
   CHECK(seen == std::set<std::int64_t>{4, 8, 16});
 }
 
+TEST_CASE("A search of loops says why samples and mini-batches do not go together") {
+  post_training_question q = question(16);
+  q.base.text = with_members(q.base.text, {{"/workload/pools", value{"split"}},
+                                           {"/workload/staleness", value{0.5}},
+                                           {"/workload/streaming", value{true}}});
+  const auto reasons = [&](std::vector<search_restriction> only) {
+    search_options o;
+    o.gpus = 16;
+    o.restrictions = std::move(only);
+    o.restrictions.push_back({"tp", {"1"}});
+    std::string all;
+    const search_result r = search_layouts(read_base(q.base), o);
+    CHECK(r.best.empty());
+    for (const pruned_layouts& x : r.pruned) all += x.reason + "\n";
+    return all;
+  };
+  CHECK(reasons({{"mini_batch_size", {"100"}}}).find("no whole number of prompts") != std::string::npos);
+  CHECK(reasons({{"mini_batch_size", {"24"}}}).find("mini-batches do not divide") != std::string::npos);
+  CHECK(reasons({{"samples_per_prompt", {"1000000"}}}).find("can be simulated") != std::string::npos);
+}
+
+TEST_CASE("A plan of a loop without a mini-batch, or with the engine's own word for its batch, has an answer") {
+  post_training_question q = question(8);
+  q.stale = {"1"};
+  const std::string engine = "/workload/rollout/workload/engine/";
+  q.base.text = with_members(q.base.text, {{"/workload/mini_batch_size", value{}},
+                                           {engine + "kv_fraction", value{0.18}},
+                                           {"/workload/prompts", value{512}},
+                                           {engine + "max_batch_size", value{}},
+                                           {engine + "max_num_seqs", value{1024}}});
+  const post_training_plan p = plan_post_training(q);
+  REQUIRE(p.best);
+  CHECK(std::any_of(p.others.begin(), p.others.end(),
+                    [](const planned_loop& l) { return l.layout.find(" batch ") != std::string::npos; }));
+}
+
 TEST_CASE("A plan takes overrides of the stack of one part") {
   post_training_question q = question(8);
   const double before = plan_post_training(q).best->step_time_s;

@@ -1,6 +1,7 @@
 #include "scenario/inference_reader.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "nvlsim/config/document.hpp"
 #include "nvlsim/scenario/write_workload.hpp"
@@ -95,10 +96,24 @@ TEST_CASE("Limits name percentiles of their own, or share one") {
   CHECK(read_online(R"({"ttft": {"p50": "1 s"}})").problems.empty());
   for (const char* wrong :
        {R"({"ttft": {"p50": "2 s", "p99": "1 s"}})", R"({"ttft": {"p0": "2 s"}})", R"({"ttft": {"p101": "2 s"}})",
-        R"({"ttft": {"median": "2 s"}})", R"({"ttft": {}})", R"({"ttft": {"p50": "2 s"}, "share": 0.9})",
+        R"({"ttft": {"median": "2 s"}})", R"({"ttft": {}})", R"({"ttft": {}, "tpot": "50 ms"})",
+        R"({"ttft": {"p50": "2 s", "p50.0": "2 s"}})", R"({"ttft": {"p50": "2 s"}, "share": 0.9})",
         R"({"ttft": {"p50": "2 s"}, "statistic": "mean"})"}) {
     INFO(wrong);
     CHECK_FALSE(read_online(wrong).problems.empty());
+  }
+}
+
+TEST_CASE("A share is kept by exactly as many requests as it is, however its percentile was written") {
+  for (const char* name : {"p99.9", "p7", "p14", "p28", "p55", "p56", "p99"}) {
+    const inference_read own = read_online(std::string(R"({"ttft": {")") + name + R"(": "2 s"}})");
+    const double share = own.workload.objective.share_of(latency::ttft);
+    for (const std::int64_t counted : {1'000, 2'000, 5'000, 100'000, 1'000'000}) {
+      const auto kept = static_cast<std::int64_t>(std::llround(share * static_cast<double>(counted)));
+      INFO(name << " of " << counted);
+      CHECK(service_objective::enough(kept, counted, share));
+      CHECK_FALSE(service_objective::enough(kept - 1, counted, share));
+    }
   }
 }
 
