@@ -18,6 +18,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -80,14 +81,15 @@ def cost(command, folder=None):
     """CPU seconds, wall seconds, peak bytes and output; of children too."""
     with tempfile.NamedTemporaryFile("r") as used:
         # A child of this program would begin with this program's peak.
-        timed = ["/usr/bin/time", "-q", "-o", used.name, "-f", "%U %S %M", *map(str, command)]
-        begin = time.monotonic()
+        timed = ["/usr/bin/time", "-q", "-o", used.name, "-f", "%M", *map(str, command)]
+        before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
         done = subprocess.run(timed, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
         wall = time.monotonic() - begin
-        user, system, peak = map(float, used.read().split())
+        after, peak = resource.getrusage(resource.RUSAGE_CHILDREN), int(used.read())
     if done.returncode != 0:
         raise RuntimeError(f"{command}: exit code {done.returncode}\n{done.stderr.decode()[-500:]}")
-    return {"cpu_s": user + system, "wall_s": wall, "peak_bytes": int(peak) * 1024, "out": done.stdout}
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"cpu_s": cpu, "wall_s": wall, "peak_bytes": peak * 1024, "out": done.stdout}
 
 
 def best(command, times):
