@@ -15,8 +15,9 @@ struct fabric_path {
 };
 
 /// The path among `ranks` GPUs. Beyond one leaf, GPUs share the up-links of their leaf. `aligned` traffic stays on
-/// its rail, and crosses the spines only if the rail has more than one leaf. Throws input_error if no spine or no
-/// up-link is left. [docs/collectives.md#fabric-conditions]
+/// its rail, and crosses the spines only if the rail has more than one leaf; other traffic crosses them to the
+/// GPUs on other rails. Throws input_error if no spine or no up-link is left.
+/// [docs/collectives.md#fabric-conditions]
 fabric_path path_between(const platform& p, int ranks, bool aligned);
 /// The path when every GPU sends to the GPU whose number is higher by `stride`. The GPUs of a leaf whose partners
 /// are on another leaf share its up-links.
