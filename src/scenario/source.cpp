@@ -237,9 +237,16 @@ value inputs_of(const scenario_source& from, const scenario& s) {
   return out;
 }
 
+namespace {
+
+input_constant constant_of(const config::document& doc, std::string_view prefix, const config::provenance& p) {
+  return {std::string(prefix) + p.pointer, p.text, p.kind, p.source, doc.origin_of(p.pointer).label};
+}
+
+}  // namespace
+
 void list_constants(const config::document& doc, const std::string& prefix, std::vector<input_constant>& out) {
-  for (const config::provenance& p : doc.sources)
-    out.push_back({prefix + p.pointer, p.text, p.kind, p.source, doc.origin_of(p.pointer).label});
+  for (const config::provenance& p : doc.sources) out.push_back(constant_of(doc, prefix, p));
 }
 
 std::vector<input_constant> constants_of(const scenario& s) {
@@ -264,8 +271,7 @@ std::optional<input_constant> constant_at(const scenario& s, std::string_view po
     const auto at = std::find_if(doc.sources.begin(), doc.sources.end(), [&](const config::provenance& p) {
       return p.pointer == pointer.substr(prefix.size());
     });
-    if (at == doc.sources.end()) return std::nullopt;
-    return input_constant{std::string(pointer), at->text, at->kind, at->source, doc.origin_of(at->pointer).label};
+    return at == doc.sources.end() ? std::nullopt : std::optional(constant_of(doc, prefix, *at));
   };
   if (auto of_platform = in(s.source->hardware.source, "/platform")) return of_platform;
   if (auto of_stack = in(s.source->software->file.source, s.stack_at)) return of_stack;

@@ -340,14 +340,24 @@ time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) c
       {time, costs_.exchange_time, {{sent, sent}, {}}, sent, {.ranks = workload_.ep}, "expert_exchange", {}}, {});
 }
 
+namespace {
+
+/// How the tokens of a layer spread over its experts.
+expert_spread spread_of(const layer_slice& l, const engine_costs& costs) {
+  return {.experts = static_cast<double>(l.spec.moe.experts),
+          .top_k = static_cast<double>(l.spec.moe.top_k),
+          .ranks = static_cast<double>(l.expert_ranks),
+          .skew = l.spec.moe.balanced_by_bias ? costs.biased_expert_skew : costs.expert_skew};
+}
+
+}  // namespace
+
 /// Experts of a rank to which tokens go, of the rank with most.
 double iteration_costs::experts_hit(const layer_slice& l, double expert_tokens) const {
-  const auto all = static_cast<double>(l.spec.moe.experts), k = static_cast<double>(l.spec.moe.top_k);
-  const double skew = l.spec.moe.balanced_by_bias ? costs_.biased_expert_skew : costs_.expert_skew;
-  const expert_spread spread{
-      .experts = all, .top_k = k, .ranks = static_cast<double>(l.expert_ranks), .skew = skew};
-  return std::max(1.0, l.expert_ranks > 1 ? max_touched(spread, expert_tokens)
-                                          : l.local_experts * touched_share(k / all, skew, expert_tokens));
+  const expert_spread s = spread_of(l, costs_);
+  return std::max(1.0, l.expert_ranks > 1
+                           ? max_touched(s, expert_tokens)
+                           : l.local_experts * touched_share(s.top_k / s.experts, s.skew, expert_tokens));
 }
 
 // Kernels read weights that stay in CPU memory from there: of each layer the same share, and of its experts those
@@ -372,11 +382,9 @@ seconds iteration_costs::reads_of_offloaded(double expert_tokens) const {
 
 void iteration_costs::add_experts(const layer_slice& l, double tokens, double expert_tokens,
                                   std::vector<named_cost>& out) const {
-  const auto all = static_cast<double>(l.spec.moe.experts), k = static_cast<double>(l.spec.moe.top_k);
-  const double skew = l.spec.moe.balanced_by_bias ? costs_.biased_expert_skew : costs_.expert_skew;
   // All ranks wait for the one with most tokens, which also uses most of its experts.
-  const expert_spread spread{
-      .experts = all, .top_k = k, .ranks = static_cast<double>(l.expert_ranks), .skew = skew};
+  const expert_spread spread = spread_of(l, costs_);
+  const double k = spread.top_k;
   const double hit = experts_hit(l, expert_tokens);
   const double rows = std::max(expert_tokens * k / l.expert_ranks * busiest_share(spread, expert_tokens), 1.0);
   const double hidden = l.expert_hidden(static_cast<double>(model_.hidden));
