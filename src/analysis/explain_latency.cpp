@@ -140,7 +140,7 @@ std::vector<time_slice> transfer_slices(const std::vector<measured_way>& ways, d
   }
   std::vector<time_slice> out;
   double waited = 0;
-  if (sent > 0) out.push_back({"transfer", part_kind::kv_transfer, "kv transfer", nullptr, sent, 0});
+  if (sent > 0) out.push_back({"transfer", part_kind::kv_transfer, "kv_transfer", nullptr, sent, 0});
   for (const auto& [used, sums] : by_template) {
     for (const operation_part& p : used->parts)
       out.push_back({"transfer", p.kind, p.name, p.facts, p.duration.base() * sums.first, sums.first});

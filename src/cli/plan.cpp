@@ -19,9 +19,14 @@
 #include "cli/progress_line.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/output/output.hpp"
+#include "nvlsim/output/plan_text.hpp"
 #include "nvlsim/planner/draft.hpp"
-#include "nvlsim/planner/plan_text.hpp"
+#include "nvlsim/planner/launch_commands.hpp"
+#include "nvlsim/planner/next_dollar.hpp"
+#include "nvlsim/planner/post_training_plan.hpp"
 #include "nvlsim/planner/run_draft.hpp"
+#include "nvlsim/planner/serving_plan.hpp"
+#include "nvlsim/planner/training_plan.hpp"
 
 namespace nvlsim::cli {
 namespace {

@@ -13,9 +13,9 @@
 #include "cli/progress_line.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/output/output.hpp"
+#include "nvlsim/output/sweep_table.hpp"
 #include "nvlsim/output/text.hpp"
 #include "nvlsim/sweep/sweep_store.hpp"
-#include "nvlsim/sweep/sweep_table.hpp"
 #include "nvlsim/units/in_parallel.hpp"
 
 namespace nvlsim::cli {
@@ -110,7 +110,13 @@ exit_code plan_sweep(const sweep_arguments& a) {
 std::string table_of(const sweep_arguments& a, std::int64_t points) {
   constexpr std::int64_t most = 10'000;  // a larger plan takes seconds to read once more
   if (a.format == "json" || points > most) return {};
-  const std::string table = sweep_table(read_sweep_plan(a.target), read_records(a.target));
+  const std::map<std::string, value> records = read_records(a.target);
+  std::vector<sweep_row> rows;
+  for (const sweep_point& p : read_sweep_plan(a.target).points) {
+    const auto record = records.find(p.id);
+    rows.push_back({p.index, p.set, record == records.end() ? value{} : record->second});
+  }
+  const std::string table = sweep_table(rows);
   return table.empty() ? table : "\n" + table;
 }
 

@@ -9,33 +9,6 @@
 namespace nvlsim {
 namespace {
 
-/// Names of GEMMs, after their first matrix, in the order of `matrix`.
-constexpr const char* gemm_names[] = {"qkv",
-                                      "keys",
-                                      "gate",
-                                      "latents",
-                                      "latents",
-                                      "pooling",
-                                      "queries",
-                                      "absorption",
-                                      "indexer queries",
-                                      "indexer keys",
-                                      "indexer weights",
-                                      "qkv",
-                                      "gates down",
-                                      "gates",
-                                      "attn out down",
-                                      "attn out",
-                                      "layer input",
-                                      "layer input out",
-                                      "mlp up",
-                                      "mlp down",
-                                      "router",
-                                      "latent down",
-                                      "latent up",
-                                      "shared up",
-                                      "shared down"};
-
 weight_role role_of(matrix_part p) {
   if (p == matrix_part::mixer) return weight_role::attention;
   return p == matrix_part::router ? weight_role::sixteen_bit : weight_role::dense;
@@ -44,13 +17,19 @@ weight_role role_of(matrix_part p) {
 /// The GEMMs of all matrices but those of routed experts.
 void add_gemms(layer_slice& s, std::int64_t hidden, double tp) {
   bool after = false;
+  matrix first = matrix::query;  // of the last GEMM
   for (const weight_matrix& w : layer_matrices(s.spec, hidden)) {
     if (w.part == matrix_part::experts) continue;
-    after = after || w.part != matrix_part::mixer || w.name == matrix::output_down || w.name == matrix::output;
+    after = after || w.part != matrix_part::mixer || w.by == divided::inputs || w.name == matrix::output_down;
     std::vector<rank_gemm>& gemms = after ? s.after_attention : s.before_attention;
     const rank_matrix r = on_rank(w, tp);
-    if (w.joined) gemms.back().n += r.groups * r.out;
-    else gemms.push_back({gemm_names[static_cast<std::size_t>(w.name)], role_of(w.part), r.groups * r.out, r.in});
+    if (w.joined) {
+      gemms.back().n += r.groups * r.out;
+      gemms.back().name = gemm_name(first, true);
+    } else {
+      first = w.name;
+      gemms.push_back({gemm_name(first), role_of(w.part), r.groups * r.out, r.in});
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 #include "nvlsim/model/matrices.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "model/weights.hpp"
@@ -9,6 +10,37 @@ namespace nvlsim {
 namespace {
 
 using part = matrix_part;
+
+/// In the order of `matrix`.
+constexpr const char* gemm_names[] = {"q",
+                                      "kv",
+                                      "attention.gate",
+                                      "q_down",
+                                      "kv_down",
+                                      "pooling",
+                                      "q_up",
+                                      "kv_up",
+                                      "indexer.q",
+                                      "indexer.k",
+                                      "indexer.weights",
+                                      "scan.in",
+                                      "scan.gates_down",
+                                      "scan.gates_up",
+                                      "scan.out",
+                                      "attention.out_down",
+                                      "attention.out",
+                                      "input.gate",
+                                      "input.out",
+                                      "mlp.up",
+                                      "mlp.down",
+                                      "router",
+                                      "latent.down",
+                                      "latent.up",
+                                      "shared.up",
+                                      "shared.down",
+                                      "experts.up",
+                                      "experts.down"};
+static_assert(std::size(gemm_names) == static_cast<std::size_t>(matrix::expert_down) + 1);
 
 /// Collects the matrices of one layer, less those without a weight.
 struct collector {
@@ -90,7 +122,7 @@ void compressed(collector& c) {
 void mamba(collector& c) {
   const scan_spec& s = c.l.scan;
   c.add({matrix::scan_in, part::mixer, 2 * scan_width(s) + 2 * s.groups * s.state + s.heads, c.hidden, s.heads});
-  c.rows({matrix::output, part::mixer, c.hidden, scan_width(s), s.heads});
+  c.rows({matrix::scan_out, part::mixer, c.hidden, scan_width(s), s.heads});
 }
 
 /// Queries and keys, values and their output gate, and two scalars per head; then the output. With vectors of
@@ -110,7 +142,7 @@ void delta_net(collector& c) {
   } else {
     c.add({matrix::scan_in, part::mixer, keys + 2 * values + 2 * s.heads, c.hidden, s.heads});
   }
-  c.rows({matrix::output, part::mixer, c.hidden, values, s.heads});
+  c.rows({matrix::scan_out, part::mixer, c.hidden, values, s.heads});
 }
 
 void mixer(collector& c) {
@@ -165,6 +197,12 @@ void feed_forward(collector& c) {
 }
 
 }  // namespace
+
+const char* gemm_name(matrix first, bool joined) {
+  if (joined && first == matrix::query) return "qkv";
+  if (joined && first == matrix::query_down) return "qkv_down";
+  return gemm_names[static_cast<std::size_t>(first)];
+}
 
 std::vector<weight_matrix> layer_matrices(const layer_spec& l, std::int64_t hidden) {
   collector c{l, hidden};

@@ -21,14 +21,14 @@ namespace nvlsim {
 namespace {
 
 /// What ranks share out.
-struct divided {
+struct dividend {
   std::int64_t whole;
   const char* unit;
   bool replicated = false;  ///< where there are fewer than ranks
 };
 
 /// `part` must divide the whole, or be a multiple of it where it may be replicated.
-void check_division(std::set<std::string>& out, const char* what, std::int64_t part, const divided& d) {
+void check_division(std::set<std::string>& out, const char* what, std::int64_t part, const dividend& d) {
   if (d.whole % part == 0 || (d.replicated && d.whole > 0 && part % d.whole == 0)) return;
   out.insert(d.replicated ? fmt::format("{} {} neither divides {} {} nor is a multiple of them", what, part,
                                         d.whole, d.unit)

@@ -168,7 +168,7 @@ std::vector<iteration_use> iteration_prices::uses(bool explained) {
       one.operation.network = demands_within(costs_.hardware(), one.operation.parts, one.operation.duration);
     if (u.swapped > 0) {
       const seconds each = seconds::from_base(u.swapped / u.count);
-      one.operation.parts.push_back({part_kind::memory_bound, "cache to and from CPU memory", each, 1,
+      one.operation.parts.push_back({part_kind::memory_bound, "kv_offload", each, 1,
                                      std::make_shared<part_facts>(facts_of_wait(resource::c2c, each))});
       one.operation.duration += each;
     }

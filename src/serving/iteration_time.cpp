@@ -8,6 +8,7 @@
 #include "nvlsim/collectives/collectives.hpp"
 #include "nvlsim/layers/expert_popularity.hpp"
 #include "nvlsim/layers/expert_reach.hpp"
+#include "nvlsim/model/matrices.hpp"
 #include "nvlsim/plan/part_facts.hpp"
 #include "nvlsim/serving/cache_format.hpp"
 #include "nvlsim/serving/memory.hpp"
@@ -393,8 +394,8 @@ void iteration_costs::add_experts(const layer_slice& l, double tokens, double ex
   r.params.cast_passes = 0;
   const gemm_shape up{.m = rows / hit, .n = l.expert_up_width(), .k = hidden, .groups = hit};
   const gemm_shape down{.m = rows / hit, .n = hidden, .k = l.expert_ffn, .groups = hit};
-  out.push_back({part_kind::gemm, "experts up", gemm(r, up), 1});
-  out.push_back({part_kind::gemm, "experts down", gemm(r, down), 1});
+  out.push_back({part_kind::gemm, gemm_name(matrix::expert_up), gemm(r, up), 1});
+  out.push_back({part_kind::gemm, gemm_name(matrix::expert_down), gemm(r, down), 1});
   // Tokens are cast once, by the rank that has them, and activations where they are computed. The permutation
   // reads and writes each copy in the format of the operands, the combination reads each in 16 bits.
   const double element = bytes_per_element(r.operands);
@@ -407,7 +408,7 @@ void iteration_costs::add_experts(const layer_slice& l, double tokens, double ex
   routing.time += costs_.expert_layer_time;
   routing.launch += costs_.expert_layer_time;
   out.push_back({part_kind::memory_bound, "routing", timed(precision::bf16, routing), 1});
-  out.push_back({part_kind::ep, "exchange", exchange(l, tokens), 1});
+  out.push_back({part_kind::ep, "ep.exchange", exchange(l, tokens), 1});
 }
 
 // Two kernels for each projection: down to the rank, and up again onto the output. They read the adapters of the
@@ -438,17 +439,17 @@ iteration_costs::token_costs iteration_costs::layer_costs(const layer_slice& l, 
   add(l.before_attention, c.before);
   add(l.after_attention, c.after);
   if (workload_.adapters.rank > 0) {
-    c.before.push_back({part_kind::memory_bound, "adapters", adapters(l.before_attention, tokens), 1});
-    c.after.push_back({part_kind::memory_bound, "adapters", adapters(l.after_attention, tokens), 1});
+    c.before.push_back({part_kind::memory_bound, "adapter", adapters(l.before_attention, tokens), 1});
+    c.after.push_back({part_kind::memory_bound, "adapter", adapters(l.after_attention, tokens), 1});
   }
   if (l.spec.routed()) add_experts(l, tokens, expert_tokens, c.after);
   c.after.push_back({part_kind::memory_bound, "elementwise", elementwise(l, tokens), 1});
   c.after.push_back(
-      {part_kind::tp, "all-reduce", all_reduce(tokens, static_cast<double>(model_.hidden)), l.blocks()});
+      {part_kind::tp, "tp.all_reduce", all_reduce(tokens, static_cast<double>(model_.hidden)), l.blocks()});
   if (l.spec.qk_norm == qk_norm_kind::joint) {
     constexpr double sums =
         4;  // sums of squares of queries and keys: two FP32 values are as wide as four BF16 values
-    c.after.push_back({part_kind::tp, "norm all-reduce", all_reduce(tokens, sums), 1});
+    c.after.push_back({part_kind::tp, "tp.norm_all_reduce", all_reduce(tokens, sums), 1});
   }
   return c;
 }
@@ -754,8 +755,8 @@ template <class Sink>
 void iteration_costs::add_sends(double tokens, Sink&& sink) const {
   if (workload_.pp == 1) return;
   const int out = sends_out();
-  sink(part_kind::pp, "stage send", stage_send(tokens, false), workload_.pp - 1 - out);
-  if (out > 0) sink(part_kind::pp, "stage send", stage_send(tokens, true), out);
+  sink(part_kind::pp, "pp.send", stage_send(tokens, false), workload_.pp - 1 - out);
+  if (out > 0) sink(part_kind::pp, "pp.send", stage_send(tokens, true), out);
 }
 
 /// Times of the parts of an iteration that follow from its tokens, in their order: of each layer before attention
@@ -812,11 +813,11 @@ void iteration_costs::walk(const iteration_content& it, Sink& sink) {
   for (std::size_t i = 0; i < layers_; ++i) {
     const layer_slice& l = slices_[i];
     pass(i, &token_costs::before);
-    sink(part_kind::attention, "prefill attn", prefill_attention(l, r.it), l.layers);
-    sink(part_kind::attention, "decode attn", decode_attention(l, r.it), l.layers);
+    sink(part_kind::attention, "attention.prefill", prefill_attention(l, r.it), l.layers);
+    sink(part_kind::attention, "attention.decode", decode_attention(l, r.it), l.layers);
     if (context_ranks_ > 1 && r.it.decodes > 0 && l.kv_values() > 0)
-      sink(part_kind::tp, "context exchange", all_reduce(r.it.decodes * checked, exchanged_width(l)), l.layers);
-    sink(part_kind::attention, "recurrence", recurrence(l, r.it), l.layers);
+      sink(part_kind::tp, "dcp.exchange", all_reduce(r.it.decodes * checked, exchanged_width(l)), l.layers);
+    sink(part_kind::attention, "scan", recurrence(l, r.it), l.layers);
     pass(i, &token_costs::after);
   }
   const seconds layers_time = sink.so_far() - before_kernels;
@@ -826,16 +827,16 @@ void iteration_costs::walk(const iteration_content& it, Sink& sink) {
     add_sends(r.tokens, sink);
   }
   const seconds before_head = sink.so_far();
-  sink(part_kind::gemm, "lm head", lm_head(std::llround(r.it.decodes * checked + r.it.finished_prompts)), 1);
+  sink(part_kind::gemm, "lm_head", lm_head(std::llround(r.it.decodes * checked + r.it.finished_prompts)), 1);
   if (workload_.drafts.by_module()) add_drafts(it, r.it, sink);
   add_draft_model(it, sink);
   add_vision_tower(r.it, sink);
   if (busy_stages_ > 1)
     if (const seconds t = stage_wait(layers_time, sink.so_far() - before_head); t > seconds{})
-      sink(part_kind::pp, "stage wait", waited(resource::latency, t), 1);
+      sink(part_kind::pp, "pp.wait", waited(resource::latency, t), 1);
 
   if (const seconds t = reads_of_offloaded(r.expert_tokens); t > seconds{})
-    sink(part_kind::memory_bound, "weights in CPU memory", waited(resource::c2c, t * speed_), 1);
+    sink(part_kind::memory_bound, "offloaded_weights", waited(resource::c2c, t * speed_), 1);
   add_launches(r.it, before_kernels, sink);
 }
 
@@ -850,7 +851,8 @@ void iteration_costs::add_launches(const iteration_content& it, seconds before, 
   for (std::size_t i = 0; i < layers_; ++i) layers += slices_[i].layers * slices_[i].blocks() / 2.0;
   const double launch = (eager ? costs_.eager_layer_host : costs_.prefill_layer_host).base() * layers;
   const seconds wait = seconds::from_base(std::hypot(gpu, launch) - gpu);
-  sink(part_kind::host, it.prompt_tokens > 0 ? "prompt launch" : "decode launch", waited(resource::host, wait), 1);
+  sink(part_kind::host, it.prompt_tokens > 0 ? "prompt_launches" : "decode_launches", waited(resource::host, wait),
+       1);
 }
 
 // The encoder works on the patches of the images of a prompt, once.
@@ -863,7 +865,7 @@ void iteration_costs::add_vision_tower(const iteration_content& it, Sink&& sink)
   const double images = workload_.images->count.mean * it.finished_prompts;
   const double width = v.parameters / layers / hidden / tp;  // of all matrices of a layer, on a rank
   const auto repeat = static_cast<int>(v.layers);
-  sink(part_kind::gemm, "vision tower",
+  sink(part_kind::gemm, "vision_tower",
        gemm(routes_.at(weight_role::sixteen_bit), {.m = patches * images, .n = width, .k = hidden}), repeat);
   constexpr double head = 64;  // usual size
   const attention_shape s{.batch = images,
@@ -874,7 +876,7 @@ void iteration_costs::add_vision_tower(const iteration_content& it, Sink&& sink)
                           .queries = patches,
                           .pairs = patches * patches};
   const kernel_cost c = attention_forward_cost(platform_.gpu, attention_, s);
-  sink(part_kind::attention, "vision tower", shaped(precision::bf16, c, s), repeat);
+  sink(part_kind::attention, "vision_tower", shaped(precision::bf16, c, s), repeat);
 }
 
 /// Passes the parts of a draft's iteration on, host work aside.

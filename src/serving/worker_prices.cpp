@@ -46,9 +46,9 @@ cache_transfer worker_prices::transfer(std::int64_t tokens, const hardware_healt
     const platform machine = seen_with(h, case_.hardware);
     const priced_transfer t =
         kv_transfer({machine, case_.software, case_.net, case_.workload}, static_cast<double>(tokens), distance);
-    operation_part part{part_kind::kv_transfer, "kv transfer", t.time, 1,
+    operation_part part{part_kind::kv_transfer, "kv_transfer", t.time, 1,
                         std::make_shared<part_facts>(facts_of(machine, t))};
-    at->second = {"kv transfer", {std::move(part)}, t.time, {}, {demand_on(machine, t)}};
+    at->second = {"kv_transfer", {std::move(part)}, t.time, {}, {demand_on(machine, t)}};
   }
   return {at->second.duration.base(), &at->second};
 }

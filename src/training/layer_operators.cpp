@@ -7,6 +7,7 @@
 
 #include "nvlsim/compute/elementwise.hpp"
 #include "nvlsim/layers/expert_popularity.hpp"
+#include "nvlsim/model/matrices.hpp"
 #include "training/operator_list.hpp"
 
 namespace nvlsim {
@@ -21,16 +22,15 @@ double activation_backward_share(bool gated) {
 }
 
 struct mlp_block {
-  const char *up_name, *down_name;
   matrix up, down;
   bool recomputed = false, activation_recomputed = false;
 };
 void dense_mlp(operator_list& o, const mlp_block& b) {
   const double t = o.tokens.whole, width = o.layer.gated_mlp ? 2 : 1, f = o.width_of(b.up) / width;
-  o.adapt(o.workload.lora.fc1, o.project(b.up_name, {b.up}, b.recomputed), adapted_side::column);
+  o.adapt(o.workload.lora.fc1, o.project({b.up}, b.recomputed), adapted_side::column);
   o.stream("activation", t * f * activation_bytes(o.layer.gated_mlp), b.activation_recomputed,
            activation_backward_share(o.layer.gated_mlp));
-  o.adapt(o.workload.lora.fc2, o.project(b.down_name, {b.down}), adapted_side::row);
+  o.adapt(o.workload.lora.fc2, o.project({b.down}), adapted_side::row);
 }
 
 /// What an MLP keeps of `f` inner values: the inputs of the activation, `input` bytes each, and its product.
@@ -101,16 +101,17 @@ void experts(operator_list& o) {
                .output = o.kept.mlp_input,
                .input_away = o.workload.offload.mlp_norm,
                .streams_again = streams_again(o)});
-  o.linear("router", {own, e, o.hidden}, r.moe).operands = precision::bf16;
+  o.linear(gemm_name(matrix::router), {own, e, o.hidden}, r.moe).operands = precision::bf16;
   o.stream("routing", own * e * elementwise_bytes("router"), r.moe);
-  if (x.latent > 0) o.run_in(o.linear("latent.down", {own, seen, o.hidden}, r.moe), o.workload.kept.latent);
+  if (x.latent > 0)
+    o.run_in(o.linear(gemm_name(matrix::latent_down), {own, seen, o.hidden}, r.moe), o.workload.kept.latent);
   o.part = layer_part::experts;
   o.stream("permute", routed * seen * permute_bytes(o, local_experts) / etp, r.moe, 1).launches =
       dispatch_launches(o.workload, local_experts);
   // A fused MLP activates and casts in the epilogues of its GEMMs, forward and backward; backward it reads what
   // the activation needs.
   const bool fused = o.workload.fused_expert_mlp;
-  layer_operator& up = o.linear("experts.up", {each, f * width / etp, seen, local_experts}, r.moe);
+  layer_operator& up = o.linear(gemm_name(matrix::expert_up), {each, f * width / etp, seen, local_experts}, r.moe);
   up.cast_gradient = !fused;
   o.adapt(o.workload.lora.fc1, up, adapted_side::column);
   double activation = fused ? 0 : routed * f / etp * activation_bytes(l.gated_mlp);
@@ -122,13 +123,14 @@ void experts(operator_list& o) {
   act.forward_bytes = activation;
   act.backward_bytes =
       activation * activation_backward_share(l.gated_mlp) + (fused ? routed * f / etp * 2 * width : 0);
-  layer_operator& down = o.linear("experts.down", {each, seen, f / etp, local_experts}, r.moe);
+  layer_operator& down = o.linear(gemm_name(matrix::expert_down), {each, seen, f / etp, local_experts}, r.moe);
   down.cast_input = !fused;
   o.adapt(o.workload.lora.fc2, down, adapted_side::row);
   o.part = layer_part::mlp;
-  if (x.latent > 0) o.run_in(o.linear("latent.up", {own, o.hidden, seen}, r.moe), o.workload.kept.latent);
+  if (x.latent > 0)
+    o.run_in(o.linear(gemm_name(matrix::latent_up), {own, o.hidden, seen}, r.moe), o.workload.kept.latent);
   if (x.shared_ffn == 0) return;
-  dense_mlp(o, {"shared.up", "shared.down", matrix::shared_up, matrix::shared_down, r.moe, r.moe});
+  dense_mlp(o, {matrix::shared_up, matrix::shared_down, r.moe, r.moe});
   const double inner = real(x.shared_ffn) / o.tp;
   if (!r.moe && !r.shared_experts) o.keep(o.tokens.whole * (o.kept.inner * width + o.kept.mlp_product) * inner);
 }
@@ -187,8 +189,8 @@ operator_list list_operators(const model& m, const layer_spec& l, const training
   operator_list o(m, l, w, framework);
   add_mixer(o);
   if (l.layer_input > 0) {
-    o.project("input.gate", {matrix::layer_input});  // and its projection from the embedding
-    o.project("input.out", {matrix::layer_input_out});
+    o.project({matrix::layer_input});  // and its projection from the embedding
+    o.project({matrix::layer_input_out});
   }
   const recompute_spec& r = w.recompute;
   if (l.routed()) {
@@ -197,7 +199,7 @@ operator_list list_operators(const model& m, const layer_spec& l, const training
     o.part = layer_part::mlp;
     o.norm(o.tokens.sharded,
            {.output = o.kept.mlp_input, .input_away = w.offload.mlp_norm, .streams_again = streams_again(o)});
-    dense_mlp(o, {"mlp.up", "mlp.down", matrix::up, matrix::down, r.mlp, r.mlp || r.activation});
+    dense_mlp(o, {matrix::up, matrix::down, r.mlp, r.mlp || r.activation});
     if (!r.mlp) keep_inner(o, o.tokens.whole * real(l.ffn_hidden) / o.tp, o.kept.activation_input, !r.activation);
   }
   return o;

@@ -47,8 +47,8 @@ void indexer(operator_list& o) {
   if (l.index_heads == 0) return;
   const double heads = real(l.index_heads), dim = real(l.index_dim), t = o.tokens.sharded;
   const mean_keys k = keys_of(l, sequence(o));
-  o.project("indexer.q", {matrix::index_query});
-  o.project("indexer.kw", {matrix::index_key, matrix::index_weight});
+  o.project({matrix::index_query});
+  o.project({matrix::index_key, matrix::index_weight});
   layer_operator& i = o.add(layer_operator::type::indexer, "indexer", false);
   i.index = {t, heads, dim, k.scored, k.pooled, o.workload.fp8_attention};
   o.keep(t * (2 * heads * dim + 4 * k.pooled));  // queries and selected keys
@@ -64,7 +64,7 @@ void grouped_query(operator_list& o) {
                values = own ? real(l.kv_heads * value_dim(l)) / o.tp : 0;
   const double kv = real(projected_kv(l)) / o.tp, gate = real(gate_width(l)) / o.tp;
   const bool away = o.workload.offload.core_attn, output_away = o.workload.offload.attn_proj;
-  o.adapt(o.workload.lora.qkv, o.project("qkv", {matrix::query, matrix::attention_gate, matrix::key_value}),
+  o.adapt(o.workload.lora.qkv, o.project({matrix::query, matrix::key_value, matrix::attention_gate}),
           adapted_side::column);
   // A norm of the queries and one of the keys. Backward: input and gradient read, gradient written.
   if (l.qk_norm != qk_norm_kind::none) {
@@ -79,11 +79,11 @@ void grouped_query(operator_list& o) {
     o.keep(t * real(l.heads) / o.tp * real(o.workload.seq_length) * o.kept.score);
   o.keep(t * 2 * v, output_away);
   if (gate > 0) {
-    o.stream("attention.gate", 3 * 2 * t * v, false, 5.0 / 3);
+    o.stream("gating", 3 * 2 * t * v, false, 5.0 / 3);
     o.keep(t * 2 * (gate + v));  // and the output before it
   }
   if (o.kept.operand < 2) o.keep(t * o.kept.operand * v, output_away);
-  o.adapt(o.workload.lora.proj, o.project("attention.out", {matrix::output}), adapted_side::row);
+  o.adapt(o.workload.lora.proj, o.project({matrix::output}), adapted_side::row);
 }
 
 void latent(operator_list& o) {
@@ -94,33 +94,32 @@ void latent(operator_list& o) {
   const bool up = o.workload.recompute.mla_up_proj;
   const bool away = o.workload.offload.core_attn, output_away = o.workload.offload.attn_proj;
   const double gate = o.width_of(matrix::attention_gate);
-  if (gate > 0) o.project("mla.gate", {matrix::attention_gate});
-  o.project("mla.down", {matrix::query_down, matrix::key_value_down}).launches =
-      ql > 0 ? 4 : 2;  // with their norms
+  if (gate > 0) o.project({matrix::attention_gate});
+  o.project({matrix::query_down, matrix::key_value_down}).launches = ql > 0 ? 4 : 2;  // with their norms
   o.keep(t * 2 * (2 * (ql + kl) + rope));
-  o.project("mla.q_up", {matrix::query_up}, up);
+  o.project({matrix::query_up}, up);
   if (attends_sparsely(o.layer, o.workload.seq_length)) {
     // Absorbed form: all heads share the latent vector of a key.
-    o.linear("mla.absorb", {t, kl, nope, heads}, up);
+    o.linear("kv_up.keys", {t, kl, nope, heads}, up);
     o.stream("rotary", 2 * t * heads * (2 * (nope + rope) + kl) + 4 * o.tokens.sharded * (ql + kl), up, 1);
     indexer(o);
     if (!up) o.keep(t * heads * 2 * (nope + rope + kl + rope), away);
     chosen_scores(o, kl + rope, kl);
     o.keep(t * heads * 2 * (kl + v), output_away);
-    o.linear("mla.values", {t, v, kl, heads}, false);
+    o.linear("kv_up.values", {t, v, kl, heads}, false);
   } else {
-    o.project("mla.kv_up", {matrix::key_value_up}, up);
+    o.project({matrix::key_value_up}, up);
     o.stream("rotary", 2 * t * heads * (3 * (nope + rope) + 2 * v) + 4 * o.tokens.sharded * (ql + kl), up, 1);
     if (!up) o.keep(t * heads * 2 * (2 * (nope + rope) + v), away);
     scores(o, nope + rope, v, real(o.layer.heads));
     o.keep(t * heads * 2 * v, output_away);
   }
   if (gate > 0) {
-    o.stream("attention.gate", 3 * 2 * t * gate, false, 5.0 / 3);
+    o.stream("gating", 3 * 2 * t * gate, false, 5.0 / 3);
     o.keep(t * 2 * 2 * gate);
   }
   if (o.kept.operand < 2) o.keep(t * heads * v * o.kept.operand, output_away);
-  o.adapt(o.workload.lora.proj, o.project("attention.out", {matrix::output}), adapted_side::row);
+  o.adapt(o.workload.lora.proj, o.project({matrix::output}), adapted_side::row);
 }
 
 void compressed(operator_list& o) {
@@ -129,9 +128,9 @@ void compressed(operator_list& o) {
                rank = real(c.q_lora_rank), q = o.width_of(matrix::query_up);
   const double pooled = o.width_of(matrix::pooling) + (c.ratio > 1 ? o.width_of(matrix::index_key) : 0);
   const bool away = o.workload.offload.core_attn, output_away = o.workload.offload.attn_proj;
-  o.project("q_down", {matrix::query_down});
-  o.project("q_up", {matrix::query_up});
-  o.project("kv", {matrix::key_value_down, matrix::pooling});
+  o.project({matrix::query_down});
+  o.project({matrix::query_up});
+  o.project({matrix::key_value_down, matrix::pooling});
   o.keep(shared * 2 * (2 * rank + 2 * dim + pooled));
   o.stream("rotary", 2 * 2 * (t * q + shared * (rank + dim)), false, 1);
   if (c.ratio > 1) o.stream("pool", 2 * shared * pooled * (1 + 0.5 / real(c.ratio)));
@@ -139,9 +138,9 @@ void compressed(operator_list& o) {
   o.keep(t * 2 * q, away);
   chosen_scores(o, dim, dim);
   o.keep(t * (2 * q + (o.kept.operand < 2 ? o.kept.operand * q : 0)), output_away);
-  o.project("attention.out_down", {matrix::output_down});
+  o.project({matrix::output_down});
   o.keep(t * o.kept.operand * real(c.o_groups * c.o_lora_rank) / o.tp, output_away);
-  o.adapt(o.workload.lora.proj, o.project("attention.out", {matrix::output}), adapted_side::row);
+  o.adapt(o.workload.lora.proj, o.project({matrix::output}), adapted_side::row);
 }
 
 /// The backward pass repeats the convolution, as fused kernels do.
@@ -162,14 +161,14 @@ void mamba(operator_list& o) {
   const scan_spec& s = o.layer.scan;
   const double t = o.tokens.whole, width = real(s.heads * s.head_dim) / o.tp,
                bc = 2 * real(s.groups * s.state) / o.tp;
-  o.project("mamba.in", {matrix::scan_in});
+  o.project({matrix::scan_in});
   o.keep(t * (2 * o.width_of(matrix::scan_in) + 2 * width + o.kept.operand * width));
   convolution(o, width + bc);
   layer_operator& scan = o.add(layer_operator::type::scan, "scan", false);
   scan.scan = {t,    real(s.heads) / o.tp, real(s.head_dim), real(s.state), real(s.groups) / o.tp, real(s.chunk),
                false};
   gated_norm(o, width);
-  o.run_in(o.project("mamba.out", {matrix::output}), o.workload.kept.scan_output);
+  o.run_in(o.project({matrix::scan_out}), o.workload.kept.scan_output);
 }
 
 /// The gated delta rule of flash-linear-attention keeps inputs and output of the convolution, queries and keys
@@ -179,10 +178,10 @@ void delta_net(operator_list& o) {
   const scan_spec& s = o.layer.scan;
   const double t = o.tokens.whole, heads = real(s.heads) / o.tp, width = heads * real(s.head_dim),
                keys = real(s.key_heads * s.state) / o.tp, rank = real(s.gate_rank);
-  o.project("delta.in", {matrix::scan_in});
+  o.project({matrix::scan_in});
   if (rank > 0) {  // decay and output gate from narrow projections, which all ranks compute
-    o.project("delta.gates_down", {matrix::scan_gates_down});
-    o.project("delta.gates_up", {matrix::scan_gates_up});
+    o.project({matrix::scan_gates_down});
+    o.project({matrix::scan_gates_up});
     o.keep(t * 2 * 2 * rank);
   }
   convolution(o, width + 2 * keys);
@@ -193,7 +192,7 @@ void delta_net(operator_list& o) {
   layer_operator& scan = o.add(layer_operator::type::scan, "scan", false);
   scan.scan = {t, heads, real(s.head_dim), real(s.state), real(s.key_heads) / o.tp, real(s.chunk), true};
   gated_norm(o, width);
-  o.run_in(o.project("delta.out", {matrix::output}), o.workload.kept.scan_output);
+  o.run_in(o.project({matrix::scan_out}), o.workload.kept.scan_output);
 }
 
 }  // namespace

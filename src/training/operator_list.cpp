@@ -68,7 +68,7 @@ bool adapted(const layer_spec& l, const lora_spec& lora, matrix name) {
     case matrix::attention_gate:
       return lora.qkv && l.attention == attention_kind::grouped_query;
     case matrix::output:
-      return lora.proj && l.scan.heads == 0;
+      return lora.proj;
     case matrix::up:
     case matrix::shared_up:
     case matrix::expert_up:
@@ -82,15 +82,20 @@ bool adapted(const layer_spec& l, const lora_spec& lora, matrix name) {
   }
 }
 
-layer_operator& operator_list::project(const char* name, std::initializer_list<matrix> all, bool again) {
+layer_operator& operator_list::project(std::initializer_list<matrix> all, bool again) {
   gemm_size s;
+  matrix first = *all.begin();
+  int found = 0;
   for (const weight_matrix& w : matrices_) {
     if (std::find(all.begin(), all.end(), w.name) == all.end()) continue;
     const rank_matrix r = on_rank(w, tp);
-    if (s.n == 0) s = {w.replicated() ? tokens.sharded : tokens.whole, 0, r.in, r.groups};
+    if (found++ == 0) {
+      first = w.name;
+      s = {w.replicated() ? tokens.sharded : tokens.whole, 0, r.in, r.groups};
+    }
     s.n += r.out;
   }
-  return linear(name, s, again);
+  return linear(gemm_name(first, found > 1), s, again);
 }
 
 double operator_list::width_of(matrix name) const {

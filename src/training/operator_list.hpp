@@ -56,10 +56,10 @@ class operator_list {
   const stored_formats kept;
   layer_part part = layer_part::mixer;  ///< of the operators that are added next
 
-  /// The GEMM of these matrices, which have one input. Matrices that ranks divide work on all tokens of their
-  /// group, others on a rank's own. Matrices that the layer lacks are skipped. `again`: the backward pass
-  /// recomputes it even without full recompute.
-  layer_operator& project(const char* name, std::initializer_list<matrix> all, bool again = false);
+  /// The GEMM of these matrices, which have one input, in forward order. Matrices that ranks divide work on all
+  /// tokens of their group, others on a rank's own. Matrices that the layer lacks are skipped. `again`: the
+  /// backward pass recomputes it even without full recompute.
+  layer_operator& project(std::initializer_list<matrix> all, bool again = false);
   layer_operator& linear(const char* name, const gemm_size& s, bool again = false);
   /// Width of a matrix's output on this rank; 0 if the layer lacks it.
   double width_of(matrix name) const;

@@ -13,7 +13,7 @@ from pathlib import Path
 # Where names of metrics are typed: a list of them, or calls with one.
 PICKED = {
     "src/search/search_serving.cpp": re.compile(r'\bset\("([\w.]+)"'),
-    "src/sweep/sweep_table.cpp": re.compile(r'"([\w.]+)"(?=[^;{}]*\};)'),
+    "src/output/sweep_table.cpp": re.compile(r'"([\w.]+)"(?=[^;{}]*\};)'),
 }
 PAGE, SCHEMA = "docs/result-format.md", "docs/schemas/result.schema.json"
 TABLES = re.compile(r"(<!-- metrics: from `nvlsim metrics --format markdown` -->\n).*?(<!-- end of metrics -->)", re.DOTALL)

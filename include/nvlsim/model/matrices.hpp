@@ -23,6 +23,7 @@ enum class matrix {
   scan_in,
   scan_gates_down,
   scan_gates_up,
+  scan_out,
   output_down,
   output,
   layer_input,
@@ -37,6 +38,9 @@ enum class matrix {
   expert_up,
   expert_down
 };
+
+/// What training and serving call the GEMM of a matrix: "mlp.up". `joined`: others follow it in the same GEMM.
+const char* gemm_name(matrix first, bool joined = false);
 
 /// The part of a layer that a matrix belongs to. `mlp`: a dense MLP, shared experts and latent projections.
 enum class matrix_part { mixer, mlp, router, experts };

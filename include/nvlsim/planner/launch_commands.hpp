@@ -5,17 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "nvlsim/analysis/plan_answers.hpp"
 #include "nvlsim/scenario/scenario.hpp"
 
 namespace nvlsim {
 
 inline constexpr std::array<const char*, 4> launched_engines = {"vllm", "sglang", "tensorrt-llm", "dynamo"};
-
-/// How one engine is started: lines of a shell, `#` lines say where each runs.
-struct launch_commands {
-  std::string engine;
-  std::vector<std::string> lines;
-};
 
 /// For a serving scenario. `backend` is the engine behind Dynamo. Flags are those of vLLM 0.11, SGLang 0.5,
 /// TensorRT-LLM 1.1 and Dynamo 0.6; settings that the scenario does not give are left to the engine.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "nvlsim/analysis/plan_answers.hpp"
 #include "nvlsim/planner/plan_question.hpp"
 
 namespace nvlsim {
@@ -16,26 +17,6 @@ struct next_dollar_question {
   double step = 0.1;                    ///< relative improvement of each part
   std::string metric;                   ///< empty: the main one of the workload
   std::map<std::string, double> costs;  ///< of that improvement by knob name, USD a GPU; those not given have none
-};
-
-/// A part of the hardware, improved.
-struct hardware_knob {
-  std::string name;                   ///< "hbm_bandwidth"
-  std::vector<std::string> pointers;  ///< below /platform, changed together
-  std::string from, to;               ///< of the first
-  std::optional<double> gain;         ///< relative improvement of the metric; nothing if it cannot run
-  std::optional<double> cost_usd;     ///< of the improvement, a GPU
-  std::string why;                    ///< why there is no gain, where it is known
-};
-
-struct next_dollar_plan {
-  std::string scenario, metric;
-  bool smaller_is_better = true;
-  double value = 0;  ///< of the metric as it is
-  double step = 0.1;
-  std::vector<hardware_knob> knobs;  ///< largest gain first; with costs, largest gain a dollar first
-  bool interrupted = false;
-  double wall_s = 0;
 };
 
 /// Improves each part of the platform by the same share, and runs the scenario. A server under an open loop with

@@ -110,18 +110,20 @@ Caches as flows need a load without a clock; settings without effect are reporte
       idle_s                         11.63 s   13.4 %  ###
       makespan_s                     86.81 s
     links
-      prefill worker 8: nvlink out   5.168 %           96 % exchange, peak 77 %
-      prefill worker 5: nvlink out    5.15 %           96 % exchange, peak 77 %
-      prefill worker 2: nvlink out   5.146 %           96 % exchange, peak 77 %
-      prefill worker 7: nvlink out   5.144 %           96 % exchange, peak 77 %
-      prefill worker 9: nvlink out   5.142 %           96 % exchange, peak 77 %
-      prefill worker 6: nvlink out   5.132 %           96 % exchange, peak 77 %
-      prefill worker 3: nvlink out   5.125 %           96 % exchange, peak 77 %
-      prefill worker 1: nvlink out   5.112 %           96 % exchange, peak 77 %
-      prefill worker 4: nvlink out   5.111 %           96 % exchange, peak 77 %
-      prefill worker 10: nvlink out  5.104 %           96 % exchange, peak 77 %
-      prefill worker 8: nvlink in    4.964 %           100 % exchange, peak 66 %
-      prefill worker 5: nvlink in    4.947 %           100 % exchange, peak 65 %
+      prefill worker 8: nvlink out   5.168 %           96 % ep.exchange, peak 77 %
+      prefill worker 5: nvlink out    5.15 %           96 % ep.exchange, peak 77 %
+      prefill worker 2: nvlink out   5.146 %           96 % ep.exchange, peak 77 %
+      prefill worker 7: nvlink out   5.144 %           96 % ep.exchange, peak 77 %
+      prefill worker 9: nvlink out   5.142 %           96 % ep.exchange, peak 77 %
+      prefill worker 6: nvlink out   5.132 %           96 % ep.exchange, peak 77 %
+      prefill worker 3: nvlink out   5.125 %           96 % ep.exchange, peak 77 %
+      prefill worker 1: nvlink out   5.112 %           96 % ep.exchange, peak 77 %
+      prefill worker 4: nvlink out   5.111 %           96 % ep.exchange, peak 77 %
+      prefill worker 10: nvlink out  5.104 %           96 % ep.exchange, peak 77 %
+      prefill worker 8: nvlink in    4.964 %           100 % ep.exchange, peak 66
+                                                       %
+      prefill worker 5: nvlink in    4.947 %           100 % ep.exchange, peak 65
+                                                       %
 
   memory
     where                 each decode GPU

@@ -30,8 +30,8 @@ double time_of(const std::string& part, const std::string& engine) {
 }
 
 TEST_CASE("An 8-bit cache of latent vectors is read and multiplied faster") {
-  const double sixteen = time_of("decode attn", R"({"weights": "nvfp4", "kv_cache": "bf16"})");
-  const double eight = time_of("decode attn", R"({"weights": "nvfp4", "kv_cache": "fp8"})");
+  const double sixteen = time_of("attention.decode", R"({"weights": "nvfp4", "kv_cache": "bf16"})");
+  const double eight = time_of("attention.decode", R"({"weights": "nvfp4", "kv_cache": "fp8"})");
   CHECK(eight > 0.4 * sixteen);
   CHECK(eight < 0.65 * sixteen);
   // 2 x (576 + 512) operations a head and key on 128 heads in 61 layers, below the dense FP8 peak of 5 PFLOPS.
@@ -39,10 +39,11 @@ TEST_CASE("An 8-bit cache of latent vectors is read and multiplied faster") {
 }
 
 TEST_CASE("Tokens are dispatched in the format of the experts' operands, and come back in 16 bits") {
-  const double wide = time_of("exchange", R"({"weights": "bf16", "kv_cache": "fp8"})");
+  const double wide = time_of("ep.exchange", R"({"weights": "bf16", "kv_cache": "fp8"})");
   const double eight =
-      time_of("exchange", R"({"weights": "bf16", "expert_weights": "fp8_block", "kv_cache": "fp8"})");
-  const double four = time_of("exchange", R"({"weights": "bf16", "expert_weights": "nvfp4", "kv_cache": "fp8"})");
+      time_of("ep.exchange", R"({"weights": "bf16", "expert_weights": "fp8_block", "kv_cache": "fp8"})");
+  const double four =
+      time_of("ep.exchange", R"({"weights": "bf16", "expert_weights": "nvfp4", "kv_cache": "fp8"})");
   CHECK(four < eight);
   CHECK(eight < wide);
   CHECK(four > 0.5 * wide);

@@ -129,7 +129,7 @@ TEST_CASE("Flow names the links that exchanges of experts fill beside KV caches"
   REQUIRE(links);
   const value& busiest = links->items()->front();
   CHECK(busiest.find("name")->string()->starts_with("prefill worker "));
-  CHECK(*busiest.find("busiest")->string() == "exchange");
+  CHECK(*busiest.find("busiest")->string() == "ep.exchange");
   CHECK(*busiest.find("mean_share")->number() > 0.01);
 }
 

@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 
 #include "nvlsim/output/number.hpp"
+#include "nvlsim/output/plan_text.hpp"
 #include "nvlsim/planner/launch_commands.hpp"
-#include "nvlsim/planner/plan_text.hpp"
 #include "nvlsim/run/run.hpp"
 #include "unit/planner/plan_fixture.hpp"
 

@@ -160,7 +160,7 @@ TEST_CASE(
       it.decodes = tokens;
       it.context = 100 * tokens;
       for (const operation_part& part : costs.price(it).parts)
-        if (part.name == "experts down") return part.duration.base();
+        if (part.name == "experts.down") return part.duration.base();
       return 0.0;
     };
     // Read from memory: time grows with the experts, once what every launch takes is off.

@@ -64,11 +64,11 @@ TEST_CASE("Iteration time takes its GEMMs from the kernel formulas") {
     return gemm_cost(x.p.gpu, g, q, {.m = m, .n = n, .k = k}).time.base();
   };
   CHECK(time_of(t, "qkv") == Approx(16 * expected(precision::fp8, fp8, 460, 5120, 4096)));
-  CHECK(time_of(t, "attn out") == Approx(16 * expected(precision::fp8, fp8, 460, 4096, 4096)));
-  CHECK(time_of(t, "mlp up") == Approx(16 * expected(precision::fp8, fp8, 460, 22528, 4096)));
-  CHECK(time_of(t, "mlp down") == Approx(16 * expected(precision::fp8, fp8, 460, 4096, 11264)));
+  CHECK(time_of(t, "attention.out") == Approx(16 * expected(precision::fp8, fp8, 460, 4096, 4096)));
+  CHECK(time_of(t, "mlp.up") == Approx(16 * expected(precision::fp8, fp8, 460, 22528, 4096)));
+  CHECK(time_of(t, "mlp.down") == Approx(16 * expected(precision::fp8, fp8, 460, 4096, 11264)));
   // The LM head runs in BF16, for the rows that give a token.
-  CHECK(time_of(t, "lm head") ==
+  CHECK(time_of(t, "lm_head") ==
         Approx(expected(precision::bf16, x.s.kernels.at("small").gemm.at(precision::bf16), 62, 32000, 4096)));
 }
 
@@ -76,14 +76,14 @@ TEST_CASE("Iteration time without prompts has no prefill, and without decodes no
   const setup x;
   const operation_template d = x.price(decode_only);
   CHECK(d.name == "decode");
-  CHECK_FALSE(find(d, "prefill attn"));
+  CHECK_FALSE(find(d, "attention.prefill"));
   CHECK_FALSE(find(d, "requests"));
   CHECK_FALSE(find(d, "prompt launch"));
   const operation_template p = x.price({.prompt_tokens = 400, .prompt_pairs = 400 * 401 / 2, .prompts = 1});
   CHECK(p.name == "prefill");
-  CHECK_FALSE(find(p, "decode attn"));
+  CHECK_FALSE(find(p, "attention.decode"));
   CHECK_FALSE(find(p, "sequences"));
-  CHECK_FALSE(find(p, "lm head"));  // a chunk that ends no prompt gives no token
+  CHECK_FALSE(find(p, "lm_head"));  // a chunk that ends no prompt gives no token
   CHECK(x.price(mixed).name == "mixed");
 }
 
@@ -142,7 +142,7 @@ TEST_CASE("Iteration time reads a cache at the engine's rate, and one of 8 bits 
   setup x;
   const auto read = [&](precision cache) {
     x.w.kv_cache = cache;
-    return time_of(x.price(long_contexts), "decode attn");
+    return time_of(x.price(long_contexts), "attention.decode");
   };
   const double half = read(precision::fp8), whole = read(precision::bf16);
   CHECK(half / whole == Approx(0.5).epsilon(0.02));
@@ -178,7 +178,7 @@ TEST_CASE("Context parallelism divides what a rank reads, and exchanges queries 
   const operation_template whole = x.price(long_contexts);
   x.w.engine.decode_context_parallel = 4;
   const operation_template shared = x.price(long_contexts);
-  CHECK(time_of(shared, "decode attn") < 0.5 * time_of(whole, "decode attn"));
+  CHECK(time_of(shared, "attention.decode") < 0.5 * time_of(whole, "attention.decode"));
   CHECK(find(shared, "context exchange"));
   CHECK_FALSE(find(whole, "context exchange"));
   CHECK(shared.duration < whole.duration);
@@ -241,9 +241,9 @@ TEST_CASE("Prompts in sparse attention take the absorbed products of the keys th
     l.attention = attention_kind::mla;
     l.mla = {.q_lora_rank = 1536, .kv_lora_rank = 512, .qk_nope_dim = 128, .qk_rope_dim = 64, .v_head_dim = 128};
   }
-  const double dense = time_of(x.price(prompt), "prefill attn");
+  const double dense = time_of(x.price(prompt), "attention.prefill");
   for (layer_spec& l : x.m.layers) l.sparse_keys = 2048;
-  const double sparse = time_of(x.price(prompt), "prefill attn");
+  const double sparse = time_of(x.price(prompt), "attention.prefill");
   // Half of the pairs (2,048 keys instead of 4,096 on average), but 1,088 products a pair instead of 320.
   // Gathering the keys costs up to the rate that it leaves, and queries and outputs pass memory before and after.
   CHECK(sparse / dense > 0.9 * 0.5 * 1088 / 320);
@@ -260,7 +260,7 @@ TEST_CASE("Heads that fill half of a kernel's block cost as much in it as all, a
   constexpr iteration prompt{.prompt_tokens = 8192, .prompt_pairs = 8192.0 * 4096, .prompts = 1};
   const auto attention = [&](std::int64_t heads) {
     for (layer_spec& l : x.m.layers) l.heads = heads;
-    return time_of(x.price(prompt), "prefill attn");
+    return time_of(x.price(prompt), "attention.prefill");
   };
   const std::int64_t block = std::int64_t{64} * x.w.tp;
   const double whole = attention(block), half = attention(block / 2), twice = attention(2 * block);
@@ -281,7 +281,7 @@ TEST_CASE("A layer with an indexer reads its scores of all previous tokens, so p
   const auto attention = [&](double tokens) {
     const iteration prompt{
         .prompt_tokens = static_cast<std::int64_t>(tokens), .prompt_pairs = tokens * tokens / 2, .prompts = 1};
-    return time_of(x.price(prompt), "prefill attn") / tokens;
+    return time_of(x.price(prompt), "attention.prefill") / tokens;
   };
   // The part of the selected keys does not grow with the context, the scores grow in proportion to it.
   const double first = attention(8192), second = attention(16384), fourth = attention(32768);
@@ -301,7 +301,7 @@ TEST_CASE("Ranks with prompts of their own wait for the longest, up to what a ra
                             .prompt_pairs = static_cast<double>(tokens) * 25'000,
                             .prompts = prompts,
                             .finished_prompts = prompts}),
-                   "attn out");
+                   "attention.out");
   };
   // Lengths from none to twice the mean: the longest of two is 1.33 times the mean, that of four 1.6 times.
   CHECK(attention(1, 1) == Approx(attention(1, 0)));
@@ -390,7 +390,7 @@ TEST_CASE("A full pipeline waits for its slowest stage, and sends over the fabri
   };
   CHECK(wait(1) == 0);
   REQUIRE(layers % 4 == 0);
-  const double head = time_of(x.price(decode_only), "lm head");
+  const double head = time_of(x.price(decode_only), "lm_head");
   CHECK(wait(4) == Approx(3 * head).epsilon(0.2));  // of even stages the last has the head as well
   const double fit = x.price(decode_only).duration.base();
   REQUIRE(std::isfinite(fit));
@@ -406,16 +406,17 @@ TEST_CASE("Iteration time scales tensor work and nothing else by the engine's fa
   const operation_template before = x.price(mixed);
   x.s.inference->gemm_factor[precision::fp8] = 1.25;
   const operation_template faster = x.price(mixed);
-  CHECK(time_of(faster, "mlp up") < time_of(before, "mlp up"));
-  CHECK(time_of(faster, "mlp up") > time_of(before, "mlp up") / 1.25);  // launch and memory stay
-  CHECK(time_of(faster, "lm head") == time_of(before, "lm head"));      // BF16 has its own factor
-  CHECK(time_of(faster, "prefill attn") == time_of(before, "prefill attn"));
+  CHECK(time_of(faster, "mlp.up") < time_of(before, "mlp.up"));
+  CHECK(time_of(faster, "mlp.up") > time_of(before, "mlp.up") / 1.25);  // launch and memory stay
+  CHECK(time_of(faster, "lm_head") == time_of(before, "lm_head"));      // BF16 has its own factor
+  CHECK(time_of(faster, "attention.prefill") == time_of(before, "attention.prefill"));
 
   x.s.inference->gemm_factor.clear();
   x.s.inference->sustained_factor["small-gpu"] = 0.9;
   const operation_template slower = x.price(mixed);
-  for (const char* name : {"qkv", "mlp up", "prefill attn"}) CHECK(time_of(slower, name) > time_of(before, name));
-  for (const char* name : {"decode attn", "elementwise", "step"})
+  for (const char* name : {"qkv", "mlp.up", "attention.prefill"})
+    CHECK(time_of(slower, name) > time_of(before, name));
+  for (const char* name : {"attention.decode", "elementwise", "step"})
     CHECK(time_of(slower, name) == time_of(before, name));
   x.s.inference->sustained_factor = {{"another-gpu", 0.5}};
   CHECK(x.price(mixed).duration == before.duration);
@@ -438,7 +439,7 @@ TEST_CASE("The factor that block-scaled FP8 has in models with experts is not a 
 TEST_CASE("Iteration time reads the cache once, in proportion to the context") {
   setup x;
   const auto decode_time = [&](std::int64_t context) {
-    return time_of(x.price({.decodes = 64, .context = 64 * context}), "decode attn");
+    return time_of(x.price({.decodes = 64, .context = 64 * context}), "attention.decode");
   };
   const double short_s = decode_time(20000), long_s = decode_time(40000);
   // 64 sequences x 20,000 tokens x 4 heads x 128 x (K and V) x 1 B, 16 layers, at 0.8 x 2 TB/s
@@ -472,7 +473,7 @@ TEST_CASE("Tensor parallelism splits layers and adds two all-reduces to each") {
         Approx(collective_time(x.s.collectives, x.p,
                                {collective::all_reduce, size, {.ranks = 4}, {.algorithm = {}, .in_place = true}})
                    .time.base()));
-  for (const char* name : {"qkv", "mlp up", "mlp down", "lm head"})
+  for (const char* name : {"qkv", "mlp.up", "mlp.down", "lm_head"})
     CHECK(time_of(four, name) < time_of(one, name));
 
   // A fused kernel is taken where it is faster, and not where it is slower.

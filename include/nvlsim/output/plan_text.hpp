@@ -4,11 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "nvlsim/planner/launch_commands.hpp"
-#include "nvlsim/planner/next_dollar.hpp"
-#include "nvlsim/planner/post_training_plan.hpp"
-#include "nvlsim/planner/serving_plan.hpp"
-#include "nvlsim/planner/training_plan.hpp"
+#include "nvlsim/analysis/plan_answers.hpp"
 
 namespace nvlsim {
 

@@ -1,4 +1,4 @@
-#include "nvlsim/sweep/sweep_table.hpp"
+#include "nvlsim/output/sweep_table.hpp"
 
 #include <fmt/format.h>
 
@@ -31,31 +31,25 @@ constexpr std::array<std::string_view, 12> telling = {"step_time_s",
                                                       "goodput_requests_per_s",
                                                       "memory_peak_bytes"};
 
-/// A point that ran, and its record.
-struct finished {
-  const sweep_point* point;
-  const value* record;
-};
-
-std::string text_of(const value& v) {
+std::string setting_text(const value& v) {
   std::string text = v.string() ? *v.string() : to_json(v, 0);
   while (text.ends_with('\n')) text.pop_back();
   return output::one_line(text, widest_cell);
 }
 
-const value* setting_of(const sweep_point& p, const std::string& pointer) {
+const value* setting_of(const sweep_row& p, const std::string& pointer) {
   const auto it = std::find_if(p.set.rbegin(), p.set.rend(), [&](const auto& s) { return s.first == pointer; });
   return it == p.set.rend() ? nullptr : &it->second;
 }
 
 /// Pointers whose values differ between the points, in file order.
-std::vector<std::string> varied(const sweep_plan& plan) {
+std::vector<std::string> varied(const std::vector<sweep_row>& points) {
   std::vector<std::string> all, out;
-  for (const sweep_point& p : plan.points)
+  for (const sweep_row& p : points)
     for (const auto& [pointer, v] : p.set) output::merge_names(all, pointer);
   for (const std::string& pointer : all) {
     std::set<std::string> values;
-    for (const sweep_point& p : plan.points) {
+    for (const sweep_row& p : points) {
       const value* v = setting_of(p, pointer);
       values.insert(v ? to_json(*v, 0) : std::string());
     }
@@ -86,29 +80,28 @@ std::size_t columns_of(const std::vector<std::vector<std::string>>& rows) {
 
 }  // namespace
 
-std::string sweep_table(const sweep_plan& plan, const std::map<std::string, value>& records) {
-  std::vector<finished> ran;
-  for (const sweep_point& p : plan.points)
-    if (const auto it = records.find(p.id); it != records.end() && !metrics_of_record(it->second).empty())
-      ran.push_back({&p, &it->second});
+std::string sweep_table(const std::vector<sweep_row>& points) {
+  std::vector<const sweep_row*> ran;
+  for (const sweep_row& p : points)
+    if (!metrics_of_record(p.record).empty()) ran.push_back(&p);
   if (ran.empty()) return {};
-  const std::vector<std::string> settings = varied(plan);
+  const std::vector<std::string> settings = varied(points);
   std::vector<std::string> metrics;
   for (const std::string_view name : telling)
     if (std::any_of(ran.begin(), ran.end(),
-                    [&](const finished& f) { return metric_cell(metrics_of_record(*f.record), name) != "-"; }))
+                    [&](const sweep_row* p) { return metric_cell(metrics_of_record(p->record), name) != "-"; }))
       metrics.emplace_back(name);
   std::vector<std::vector<std::string>> rows = {{"point"}};
   for (const std::string& s : settings)
     rows.front().push_back(output::one_line(s.substr(s.rfind('/') + 1), widest_cell));
   rows.front().insert(rows.front().end(), metrics.begin(), metrics.end());
   for (std::size_t i = 0; i < std::min(max_rows, ran.size()); ++i) {
-    const auto all = metrics_of_record(*ran[i].record);
+    const auto all = metrics_of_record(ran[i]->record);
     std::vector<std::string>& row = rows.emplace_back();
-    row.push_back(std::to_string(ran[i].point->index));
+    row.push_back(std::to_string(ran[i]->index));
     for (const std::string& s : settings) {
-      const value* v = setting_of(*ran[i].point, s);
-      row.push_back(v ? text_of(*v) : "-");
+      const value* v = setting_of(*ran[i], s);
+      row.push_back(v ? setting_text(*v) : "-");
     }
     for (const std::string& m : metrics) row.push_back(metric_cell(all, m));
   }

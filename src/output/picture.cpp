@@ -1,4 +1,4 @@
-#include "planner/picture.hpp"
+#include "output/picture.hpp"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t label_columns = 8;
 
 /// Values of an axis at its two ends, and its ticks.
-struct axis {
+struct picture_axis {
   bool log = false;
   double from = 0, to = 1;
   std::vector<double> ticks;
@@ -30,8 +30,8 @@ double round_step(double rough) {
   return 10 * power;
 }
 
-axis axis_of(double least, double most, bool log, double ticks) {
-  axis a;
+picture_axis axis_of(double least, double most, bool log, double ticks) {
+  picture_axis a;
   a.log = log;
   if (log) {
     a.from = least / 1.1;
@@ -70,7 +70,7 @@ std::string picture_of(const std::vector<picture_point>& all, const picture_fram
       std::minmax_element(points.begin(), points.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
   const auto [y0, y1] =
       std::minmax_element(points.begin(), points.end(), [](const auto& a, const auto& b) { return a.y < b.y; });
-  const axis x = axis_of(x0->x, x1->x, f.x_log, 6), y = axis_of(y0->y, y1->y, f.y_log, 4);
+  const picture_axis x = axis_of(x0->x, x1->x, f.x_log, 6), y = axis_of(y0->y, y1->y, f.y_log, 4);
   const std::size_t columns = f.columns - label_columns - 1, rows = f.rows - 3;
   std::vector<std::string> area(rows, std::string(columns, ' '));
   for (const picture_point& p : points)

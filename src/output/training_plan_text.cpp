@@ -3,11 +3,12 @@
 #include <algorithm>
 
 #include "nvlsim/output/number.hpp"
+#include "nvlsim/output/plan_text.hpp"
 #include "nvlsim/output/text.hpp"
-#include "nvlsim/planner/plan_text.hpp"
 #include "nvlsim/units/units_text.hpp"
-#include "planner/picture.hpp"
-#include "planner/plan_lines.hpp"
+#include "output/lists.hpp"
+#include "output/picture.hpp"
+#include "output/plan_lines.hpp"
 
 namespace nvlsim {
 namespace {
@@ -147,7 +148,7 @@ value training_value(const planned_training& t) {
                        {"goodput_fraction", t.goodput ? value{*t.goodput} : value{}},
                        {"metrics", t.outcome.metrics},
                        {"bands", t.outcome.bands},
-                       {"notes", list_of_texts(t.outcome.notes)},
+                       {"notes", output::list_of(t.outcome.notes)},
                        {"scenario", t.text}};
 }
 
@@ -159,7 +160,7 @@ value plan_value(const told_training_plan& t) {
   out.set("goodput_fraction", p.failures.empty() ? value{p.goodput} : value{});
   out.set("failures", p.failures.empty() ? value{} : value{p.failures});
   out.set("interrupted", p.interrupted);
-  out.set("assumed", list_of_texts(t.assumed));
+  out.set("assumed", output::list_of(t.assumed));
   out.set("best", p.best ? training_value(*p.best) : value{});
   out.set("nearest", p.nearest ? training_value(*p.nearest) : value{});
   value closest;
@@ -183,7 +184,7 @@ value plan_value(const told_training_plan& t) {
   out.set("sizes", std::move(sizes));
   out.set("lost", std::move(lost));
   out.set("pruned", std::move(pruned));
-  out.set("launch", list_of_texts(t.launch));
+  out.set("launch", output::list_of(t.launch));
   out.set("simulation",
           value::object{{"evaluated", p.evaluated}, {"candidates", p.candidates}, {"wall_s", p.wall_s}});
   return out;
@@ -319,7 +320,7 @@ value next_dollar_value(const next_dollar_plan& p) {
   value knobs{value::array{}};
   for (const hardware_knob& k : p.knobs)
     knobs.items()->push_back(value::object{{"name", k.name},
-                                           {"pointers", list_of_texts(k.pointers)},
+                                           {"pointers", output::list_of(k.pointers)},
                                            {"from", k.from},
                                            {"to", k.to},
                                            {"gain_fraction", k.gain ? value{*k.gain} : value{}},

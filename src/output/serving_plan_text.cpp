@@ -4,11 +4,12 @@
 #include <cmath>
 
 #include "nvlsim/output/number.hpp"
+#include "nvlsim/output/plan_text.hpp"
 #include "nvlsim/output/text.hpp"
-#include "nvlsim/planner/plan_text.hpp"
 #include "nvlsim/units/units_text.hpp"
-#include "planner/picture.hpp"
-#include "planner/plan_lines.hpp"
+#include "output/lists.hpp"
+#include "output/picture.hpp"
+#include "output/plan_lines.hpp"
 
 namespace nvlsim {
 namespace {
@@ -222,7 +223,7 @@ value server_value(const planned_server& s) {
   out.set("limit", s.limit.empty() ? value{} : value{s.limit});
   out.set("metrics", s.outcome.metrics);
   out.set("bands", s.outcome.bands);
-  out.set("notes", list_of_texts(s.outcome.notes));
+  out.set("notes", output::list_of(s.outcome.notes));
   out.set("scenario", s.text);
   return out;
 }
@@ -252,7 +253,7 @@ value plan_value(const told_serving_plan& t) {
   out.set("gpus_found", p.for_demand);
   out.set("demand", demand_value(p));
   out.set("interrupted", p.interrupted);
-  out.set("assumed", list_of_texts(t.assumed));
+  out.set("assumed", output::list_of(t.assumed));
   const planned_server* b = p.best();
   out.set("best", b ? value{b->pooled ? "disaggregated" : "aggregated"} : value{});
   out.set("aggregated", p.aggregated ? server_value(*p.aggregated) : value{});
@@ -269,10 +270,11 @@ value plan_value(const told_serving_plan& t) {
     lost.items()->push_back(
         value::object{{"layout", l.layout}, {"requests_per_s", l.requests_per_s}, {"why", l.why}});
   for (const auto& [why, shapes] : p.refused)
-    refused.items()->push_back(value::object{
-        {"reason", why}, {"count", static_cast<std::int64_t>(shapes.size())}, {"shapes", list_of_texts(shapes)}});
+    refused.items()->push_back(value::object{{"reason", why},
+                                             {"count", static_cast<std::int64_t>(shapes.size())},
+                                             {"shapes", output::list_of(shapes)}});
   for (const launch_commands& c : t.launch)
-    launch.items()->push_back(value::object{{"engine", c.engine}, {"lines", list_of_texts(c.lines)}});
+    launch.items()->push_back(value::object{{"engine", c.engine}, {"lines", output::list_of(c.lines)}});
   out.set("front", std::move(points));
   out.set("lost", std::move(lost));
   out.set("refused", std::move(refused));

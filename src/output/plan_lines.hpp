@@ -13,7 +13,6 @@ namespace nvlsim {
 /// Text wrapped to the terminal, indented; later lines two columns more.
 std::string lines_of(const std::string& text, std::size_t indent);
 std::string joined(const std::vector<std::string>& texts);
-value list_of_texts(const std::vector<std::string>& texts);
 
 /// The platform of the plan that was chosen of several, with the reason; empty if none was.
 template <class Told>

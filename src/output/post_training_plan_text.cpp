@@ -3,9 +3,10 @@
 #include <algorithm>
 
 #include "nvlsim/output/number.hpp"
+#include "nvlsim/output/plan_text.hpp"
 #include "nvlsim/output/text.hpp"
-#include "nvlsim/planner/plan_text.hpp"
-#include "planner/plan_lines.hpp"
+#include "output/lists.hpp"
+#include "output/plan_lines.hpp"
 
 namespace nvlsim {
 namespace {
@@ -107,7 +108,7 @@ value loop_value(const planned_loop& l) {
                        {"layout", l.layout},
                        {"metrics", l.outcome.metrics},
                        {"bands", l.outcome.bands},
-                       {"notes", list_of_texts(l.outcome.notes)},
+                       {"notes", output::list_of(l.outcome.notes)},
                        {"scenario", l.text}};
 }
 
@@ -137,7 +138,7 @@ value plan_value(const told_post_training_plan& t) {
       {"gpus", p.gpus},
       {"more_gpus", p.more},
       {"interrupted", p.interrupted},
-      {"assumed", list_of_texts(t.assumed)},
+      {"assumed", output::list_of(t.assumed)},
       {"best", p.best ? loop_value(*p.best) : value{}},
       {"others", std::move(others)},
       {"added", std::move(added)},

@@ -1,4 +1,4 @@
-#include "planner/plan_lines.hpp"
+#include "output/plan_lines.hpp"
 
 #include "nvlsim/output/text.hpp"
 
@@ -14,12 +14,6 @@ std::string lines_of(const std::string& text, std::size_t indent) {
 std::string joined(const std::vector<std::string>& texts) {
   std::string out;
   for (const std::string& t : texts) out += (out.empty() ? "" : "; ") + t;
-  return out;
-}
-
-value list_of_texts(const std::vector<std::string>& texts) {
-  value out{value::array{}};
-  for (const std::string& t : texts) out.items()->emplace_back(t);
   return out;
 }
 
