@@ -15,8 +15,6 @@ constexpr double rounding = 1e-9;
 /// early. Fixed, so that results do not depend on the number of threads.
 constexpr std::size_t first_round = 4, largest_round = 512;
 constexpr std::size_t bounded_at_once = 64;  // groups
-/// Groups that are still visited when a search is stopped before it has bounded all: the best of those it knows.
-constexpr std::size_t visited_when_stopped = 12;
 
 constexpr const char* hopeless = "cannot be among the best or on the front, by lower bounds";
 constexpr const char* too_large = "does not fit in GPU memory";
@@ -69,14 +67,13 @@ searcher::limits searcher::limits_of(const keeper& kept) const {
 
 bool searcher::bound_groups(worker& all) {
   const std::vector<std::size_t> order = space_->bounding_order();
-  floor_.assign(order.size(), HUGE_VAL);
   const std::vector<std::size_t> parts = spread_out((order.size() + bounded_at_once - 1) / bounded_at_once);
   std::atomic<std::size_t> next = 0;
   std::atomic<bool> stopped = false;
   worker refused = in_threads([&](worker& w) {
     const std::unique_ptr<floor_reader> floors = space_->floors();
     for (std::size_t part; (part = next.fetch_add(1)) < parts.size();) {
-      if (part > 0 && options_.stop && options_.stop()) stopped = true;
+      if (options_.stop && options_.stop()) stopped = true;
       if (stopped) return;
       const std::size_t first = parts[part] * bounded_at_once;
       std::int64_t refusals = 0;
@@ -99,14 +96,18 @@ bool searcher::bound_groups(worker& all) {
 void searcher::try_bounded(worker& w, floor_reader& floors, const limits& known, std::size_t group) const {
   const std::size_t size = space_->size(group);
   const double least = floors.bytes(group);
-  const auto all_are = [&](const char* why) { w.pruned.add(why, why, static_cast<std::int64_t>(size), group, 0); };
+  const auto known_before = first_tried_.find(group);
+  const std::size_t before = known_before == first_tried_.end() ? 0 : known_before->second.size();
+  const auto all_are = [&](const char* why) {
+    if (size > before) w.pruned.add(why, why, static_cast<std::int64_t>(size - before), group, 0);
+  };
   if (!parameter_constraints_) {  // which are counted for themselves
     if (!floors.fits(least)) return all_are(too_large);
     const double s = floor_[group];
     if (known.slow(s) && known.beaten(s, bounds_bytes_ ? least : 0)) return all_are(hopeless);
   }
   for (std::size_t i = 0; i < size; ++i) {
-    if (outside(w, group, i)) continue;
+    if ((before > 0 && already(group, i)) || outside(w, group, i)) continue;
     const double s = floors.seconds(group, i);
     if (!known.slow(s)) {
       try_layout(w, group, i);
@@ -130,15 +131,15 @@ searcher::worker searcher::search_bounded() {
   seconds_at_ = place("step_time_s");
   bytes_at_ = place("memory_peak_bytes");
   bounds_bytes_ = std::find(front_names_.begin(), front_names_.end(), "memory_peak_bytes") != front_names_.end();
+  floor_.assign(space_->groups(), HUGE_VAL);
   worker all{keeper(ranking_, options_.top), {}, 0};
-  const bool bounded = bound_groups(all);
+  if (!try_first(all) || !bound_groups(all)) return all;
   std::vector<std::size_t> order;
   for (const std::size_t g : space_->bounding_order())
     if (std::isfinite(floor_[g])) order.push_back(g);
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return floor_[a] < floor_[b]; });
-  if (!bounded) order.resize(std::min(order.size(), visited_when_stopped));
-  const auto stopped = [&] { return bounded && options_.stop && options_.stop(); };
+  const auto stopped = [&] { return options_.stop && options_.stop(); };
   std::vector<char> tried(space_->groups());
   for (std::size_t begin = 0, round = first_round; begin < order.size();
        begin += round, round = std::min(2 * round, largest_round)) {
@@ -158,7 +159,7 @@ searcher::worker searcher::search_bounded() {
     if (stopped()) break;
   }
   for (const std::size_t g : order)
-    if (bounded && !tried[g]) {
+    if (!tried[g]) {
       untried_s_ = floor_[g];
       break;
     }
@@ -215,15 +216,25 @@ searcher::worker searcher::search_under_ceilings() {
   return all;
 }
 
+/// The least time of any layout over that of the best, as far as it is known.
+std::optional<double> searcher::least_share(const search_result& r) const {
+  const found_layout& best = r.best.front();
+  if (untried_s_) return std::min(1.0, *untried_s_ / *best.metrics[seconds_at_]);
+  if (std::none_of(r.pruned.begin(), r.pruned.end(),
+                   [](const pruned_layouts& p) { return p.example == "interrupted"; }))
+    return 1;
+  // Stopped before all were bounded: no layout computes faster than the peak.
+  const auto mfu = std::find(space_->metrics.begin(), space_->metrics.end(), "mfu");
+  if (floor_.empty() || mfu == space_->metrics.end()) return std::nullopt;
+  const std::optional<double>& share = best.metrics[static_cast<std::size_t>(mfu - space_->metrics.begin())];
+  return share && *share < 1 ? share : std::nullopt;
+}
+
 void searcher::add_bound(search_result& r) const {
   if (r.best.empty()) return;
   const std::optional<double>& best = r.best.front().metrics[ranking_.objective.at];
-  const bool all_tried = std::none_of(r.pruned.begin(), r.pruned.end(),
-                                      [](const pruned_layouts& p) { return p.example == "interrupted"; });
-  if (!best || (!all_tried && !untried_s_)) return;
-  const double taken = untried_s_ ? *r.best.front().metrics[seconds_at_] : 0;
-  const double share = untried_s_ ? std::min(1.0, *untried_s_ / taken) : 1;
-  r.bound = smaller_ ? *best * share : *best / share;
+  const std::optional<double> share = best ? least_share(r) : std::nullopt;
+  if (share) r.bound = smaller_ ? *best * *share : *best / *share;
 }
 
 }  // namespace nvlsim

@@ -69,7 +69,6 @@ searcher::searcher(const scenario& s, const search_options& o) : scenario_(s), o
                        [&](const constraint& c) { return c.rule.metric == metric; }) ||
            std::find(front_names_.begin(), front_names_.end(), metric) != front_names_.end();
   };
-  order_ = space_->visiting_order();
   in_full_ = space_->dear.empty() || std::any_of(space_->dear.begin(), space_->dear.end(), looks_at);
   for (std::size_t g = 0; g < space_->groups(); ++g) candidates_ += space_->layouts_in(g);
 }
@@ -256,9 +255,12 @@ searcher::worker searcher::in_threads(const std::function<void(worker&)>& body) 
 
 search_result searcher::run() {
   const auto begin = std::chrono::steady_clock::now();
-  worker all = can_bound()                                    ? search_bounded()
-               : space_->has_ceilings && !options_.exhaustive ? search_under_ceilings()
-                                                              : in_threads([this](worker& w) { try_groups(w); });
+  const auto in_order = [this] {
+    order_ = space_->visiting_order();
+    return space_->has_ceilings && !options_.exhaustive ? search_under_ceilings()
+                                                        : in_threads([this](worker& w) { try_groups(w); });
+  };
+  worker all = can_bound() ? search_bounded() : in_order();
   search_result out = collect(all);
   add_bound(out);
   out.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -61,6 +61,11 @@ class search_space {
   virtual std::unique_ptr<floor_reader> floors() const { return nullptr; }
   /// An order of the groups in which bounds cost least.
   virtual std::vector<std::size_t> bounding_order() const { return visiting_order(); }
+  /// Groups near what recipes use, from which a search starts; and those that differ from a group in one choice.
+  virtual std::vector<std::size_t> usual_groups() const { return {}; }
+  virtual std::vector<std::size_t> groups_near(std::size_t) const { return {}; }
+  /// So many consecutive layouts of a group differ only in what is computed again.
+  virtual std::size_t part_size(std::size_t group) const { return size(group); }
   std::vector<std::string> by_time;  ///< metrics that follow from the step time alone
 
   /// Whether layouts have ceilings: each is worse, in all metrics that a ceiling has, than one of those of it.

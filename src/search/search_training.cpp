@@ -37,6 +37,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 15> axes = {
 constexpr std::array<std::string_view, 5> schedules = {"1f1b", "interleaved", "zb_h1", "zb_v", "dualpipe"};
 constexpr std::array<std::string_view, 4> shardings = {"replicated", "distributed_optimizer", "fsdp",
                                                        "optim_grads"};
+constexpr std::int64_t usual_tp = 8, usual_cp = 4,
+                       usual_micro_batch = 4;     // a search begins with layouts up to these
 constexpr std::int64_t largest_micro_batch = 64;  // sequences; larger ones do not fit or bring no gain
 
 struct recompute_module {
@@ -233,6 +235,33 @@ class training_layouts final : public search_space {
     std::stable_sort(out.begin(), out.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
     return out;
   }
+  std::size_t part_size(std::size_t) const override { return recomputations_; }
+  std::vector<std::size_t> usual_groups() const override {
+    std::vector<std::size_t> out;
+    for (std::size_t g = 0; g < splits_.size(); ++g) {
+      const split& s = splits_[g];
+      const bool in_domain = s.par.ep == 1 || s.par.ep % 8 == 0 || s.par.ep * 2 > place_.gpus_per_domain;
+      if (s.par.tp <= usual_tp && s.par.cp <= usual_cp && s.micro_batch <= usual_micro_batch && in_domain &&
+          (s.par.etp == 1 || s.par.etp == s.par.tp) && (s.par.sequence_parallel || s.par.tp == 1) &&
+          s.ends.last == 0 && !refused_.contains(g) &&
+          (s.schedule == pipeline_schedule::one_f_one_b || s.schedule == pipeline_schedule::interleaved))
+        out.push_back(g);
+    }
+    return out;
+  }
+  /// Those that divide the ranks alike and differ in one of the rest, and those where one factor of the ranks is
+  /// moved, with micro-batches of the same or of twice or half the size.
+  std::vector<std::size_t> groups_near(std::size_t group) const override {
+    const split& s = splits_[group];
+    std::vector<std::size_t> out;
+    for (const auto& [of, range] : by_division_) {
+      const int moves = factors_moved(of, division_of(s.par));
+      if (moves > 1) continue;
+      for (std::size_t g = range.first; g < range.second; ++g)
+        if (g != group && !refused_.contains(g) && is_near(splits_[g], s, moves == 1)) out.push_back(g);
+    }
+    return out;
+  }
   std::unique_ptr<floor_reader> floors() const override { return std::make_unique<floors_of_space>(*this); }
 
   evaluation evaluate_layout(std::size_t group, std::size_t index, bool in_full) const override {
@@ -336,6 +365,30 @@ class training_layouts final : public search_space {
     std::map<std::pair<data_parallel_sharding, std::int64_t>, double> bytes_;
   };
 
+  using division = std::array<std::int64_t, 4>;
+  static division division_of(const parallelism& p) { return {p.tp, p.pp, p.cp, p.dp}; }
+  /// Between which of the four a factor went over: 0 if they are equal, 1 if from one to another, else 2.
+  static int factors_moved(const division& a, const division& b) {
+    int more = 0, less = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) more += a[i] > b[i] ? 1 : 0, less += a[i] < b[i] ? 1 : 0;
+    return more == 0 ? 0 : more == 1 && less == 1 ? 1 : 2;
+  }
+  static bool is_near(const split& a, const split& b, bool moved) {
+    const bool same_stages = std::tie(a.par.vp, a.schedule, a.ends.first, a.ends.last) ==
+                             std::tie(b.par.vp, b.schedule, b.ends.first, b.ends.last);
+    if (moved) {
+      const bool simple = a.par.vp == 1 && a.schedule == pipeline_schedule::one_f_one_b && a.ends.last == 0;
+      const bool alike = a.par.pp == b.par.pp ? same_stages : same_stages || simple;
+      return alike && a.par.ep == b.par.ep && (a.par.etp == b.par.etp || a.par.etp == a.par.tp) &&
+             (a.par.tp == 1 || b.par.tp == 1 || a.par.sequence_parallel == b.par.sequence_parallel) &&
+             a.micro_batch <= 2 * b.micro_batch && b.micro_batch <= 2 * a.micro_batch;
+    }
+    return (same_stages ? 0 : 1) + (a.par.ep == b.par.ep ? 0 : 1) + (a.par.etp == b.par.etp ? 0 : 1) +
+               (a.par.sequence_parallel == b.par.sequence_parallel ? 0 : 1) +
+               (a.micro_batch == b.micro_batch ? 0 : 1) ==
+           1;
+  }
+
   std::vector<search_parameter> known_parameters(const training_workload& w) const {
     const parallelism& p = w.par;
     const auto count = [](std::int64_t n, std::int64_t min = 1) {
@@ -377,8 +430,10 @@ class training_layouts final : public search_space {
             continue;
           const std::int64_t max = layers / pp;  // offload none, half or all of a stage's layers
           offloads_[pp] = allowed.integers("offload_layers", {0, max / 2, max});
+          const std::size_t before = splits_.size();
           for (const std::int64_t vp : allowed.integers("vp", chunk_counts(layers, pp)))
             add_pipelines({tp, pp, vp, cp, dp}, w, allowed);
+          by_division_.push_back({{tp, pp, cp, dp}, {before, splits_.size()}});
         }
   }
 
@@ -478,6 +533,8 @@ class training_layouts final : public search_space {
   }
 
   void list_choices(const allowed_values& allowed) {
+    for (const recompute_spec& r : recomputes(base_.model))
+      recomputations_ += allowed.allows("recompute", text_of(r));
     const data_parallel_sharding own = std::get<training_workload>(base_.workload).sharding;
     for (std::size_t s = 0; s < shardings.size(); ++s) {
       // Tried only when asked for.
@@ -521,10 +578,12 @@ class training_layouts final : public search_space {
   mutable step_cache steps_;
   std::vector<split> splits_;
   std::vector<memory_choice> choices_;
-  std::map<std::int64_t, std::vector<std::int64_t>> offloads_;  ///< by pp
-  std::vector<layer_spec> kinds_;                               ///< distinct layers
-  std::map<rule, std::size_t> by_rule_;                         ///< the split that stands for those that break it
-  std::map<std::size_t, std::int64_t> refused_;                 ///< layouts that such a split stands for
+  std::size_t recomputations_ = 0;  ///< of each sharding in `choices_`
+  std::vector<std::pair<division, std::pair<std::size_t, std::size_t>>> by_division_;  ///< its splits
+  std::map<std::int64_t, std::vector<std::int64_t>> offloads_;                         ///< by pp
+  std::vector<layer_spec> kinds_;                                                      ///< distinct layers
+  std::map<rule, std::size_t> by_rule_;          ///< the split that stands for those that break it
+  std::map<std::size_t, std::int64_t> refused_;  ///< layouts that such a split stands for
 };
 
 }  // namespace

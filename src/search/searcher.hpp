@@ -3,8 +3,10 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +41,7 @@ class searcher {
     keeper kept;
     pruning pruned;
     std::int64_t evaluated = 0;
+    std::vector<std::size_t> tried = {};  ///< before the bounds
 
     void merge(worker& other) {
       kept.merge(other.kept);
@@ -59,11 +62,22 @@ class searcher {
   // By lower bounds: bounded_search.cpp.
   struct limits;
   bool can_bound() const;
+  // Before the bounds: first_layouts.cpp. False if it was stopped.
+  bool try_first(worker& all);
+  void try_bounded_part(worker& w, floor_reader& floors, std::size_t group, std::size_t first) const;
+  bool probe(worker& all, const std::vector<std::size_t>& groups, std::map<std::size_t, double>& taken);
+  bool polish(worker& all, std::size_t group, double least_s);
+  std::vector<std::size_t> promising(const std::vector<std::size_t>& groups, double least_s, bool may_stop);
+  bool already(std::size_t group, std::size_t index) const {
+    const auto it = first_tried_.find(group);
+    return it != first_tried_.end() && it->second.contains(index);
+  }
   worker search_bounded();
   /// False if it was stopped.
   bool bound_groups(worker& all);
   limits limits_of(const keeper& kept) const;
   void try_bounded(worker& w, floor_reader& floors, const limits& known, std::size_t group) const;
+  std::optional<double> least_share(const search_result& r) const;
   void add_bound(search_result& r) const;
   // By ceilings: in the same file.
   worker search_under_ceilings();
@@ -91,6 +105,7 @@ class searcher {
   std::atomic<std::size_t> next_ = 0;
   std::mutex reporting_;
   std::int64_t candidates_ = 0, done_ = 0, refused_ = 0;
+  std::map<std::size_t, std::set<std::size_t>> first_tried_;  ///< layouts by group, before the bounds
   std::vector<double> floor_;                  ///< least seconds by group; infinite for those that cannot run
   std::size_t seconds_at_ = 0, bytes_at_ = 0;  ///< metrics that bounds are of
   bool bounds_bytes_ = false;                  ///< memory is a metric of the front

@@ -149,7 +149,7 @@ TEST_CASE("A stopped search says what no layout can beat") {
   CHECK(best_of(stopped) < 1.1 * best);  // those that may be best are tried first
 }
 
-TEST_CASE("A search that is stopped while it bounds has an answer of what it has bounded, and no bound") {
+TEST_CASE("A search that is stopped before it has bounded all has a good answer, and the peak rate as its bound") {
   bounded_job j = dense_job;
   j.gpus = 256, j.sets[1].text = "512", j.only = {{"recompute", {"none", "full"}}};
   search_options o = j.options(false);
@@ -162,9 +162,37 @@ TEST_CASE("A search that is stopped while it bounds has an answer of what it has
     REQUIRE_FALSE(stopped.best.empty());
     CHECK(best_of(stopped) >= best);
     CHECK(best_of(stopped) < 2 * best);
-    CHECK_FALSE(stopped.bound);
+    REQUIRE(stopped.bound);
+    CHECK(*stopped.bound < best);
     CHECK(stopped.found + pruned_layouts_of(stopped) == stopped.candidates);
   }
+}
+
+TEST_CASE("The first few layouts of a search are near the best of all") {
+  bounded_job many = dense_job;
+  many.gpus = 256, many.sets[1].text = "512", many.only = {};
+  for (const bounded_job& j : {many, routed}) {
+    search_options o = j.options(false, 2);
+    const search_result all = j.search(o);
+    // The first count of layouts that were tried in order of their bounds comes when the first ones are done.
+    std::atomic<bool> begun = false;
+    o.report = [&](std::int64_t done, std::int64_t all_there) {
+      begun = begun || done > 0 || all_there < all.candidates;
+    };
+    o.stop = [&] { return begun.load(); };
+    const search_result first = j.search(o);
+    CHECK(best_of(first) < 1.03 * best_of(all));
+    CHECK(first.evaluated < 1500);
+    CHECK(first.found + pruned_layouts_of(first) == first.candidates);
+  }
+}
+
+TEST_CASE("A search that is told to stop tries no more layouts once it has found one") {
+  search_options o = routed.options(false);
+  o.stop = [] { return true; };
+  const search_result stopped = routed.search(o);
+  REQUIRE_FALSE(stopped.best.empty());
+  CHECK(stopped.evaluated < 20);
 }
 
 TEST_CASE("Objectives that bounds say nothing about are searched in full") {
