@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cstdint>
 #include <string_view>
 
@@ -17,6 +19,17 @@ class fnv1a {
       hash_ *= 0x100000001b3ull;
     }
   }
+  void add(std::int64_t n) {
+    std::array<char, 24> text{};
+    const auto [end, status] = std::to_chars(text.data(), text.data() + text.size(), n);
+    add(std::string_view(text.data(), static_cast<std::size_t>(end - text.data())));
+  }
+  /// With its length, so that no two lists of texts are alike.
+  void add_counted(std::string_view text) {
+    add(static_cast<std::int64_t>(text.size()));
+    add(":");
+    add(text);
+  }
   std::uint64_t hash() const { return hash_; }
 
  private:
@@ -25,9 +38,9 @@ class fnv1a {
 
 void add(fnv1a& h, const value& v) {
   if (const bool* b = v.boolean()) h.add(*b ? "true" : "false");
-  else if (const auto* i = v.integer()) h.add(fmt::format("i{}", *i));
+  else if (const auto* i = v.integer()) h.add("i"), h.add(*i);
   else if (const double* d = v.number()) h.add(fmt::format("d{}", *d));
-  else if (const std::string* s = v.string()) h.add(fmt::format("s{}:{}", s->size(), *s));
+  else if (const std::string* s = v.string()) h.add("s"), h.add_counted(*s);
   else if (const auto* a = v.items()) {
     h.add("[");
     for (const value& x : *a) add(h, x);
@@ -38,7 +51,7 @@ void add(fnv1a& h, const value& v) {
     std::sort(sorted.begin(), sorted.end(), [](auto* x, auto* y) { return x->first < y->first; });
     h.add("{");
     for (const auto* m : sorted) {
-      h.add(fmt::format("{}:{}", m->first.size(), m->first));
+      h.add_counted(m->first);
       add(h, m->second);
     }
     h.add("}");

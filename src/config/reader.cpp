@@ -68,12 +68,11 @@ bool reader::set_by_user(std::string_view name) const {
 }
 
 std::string reader::at(const key& k) const {
-  if (k.aliases.empty()) return std::string(k.canonical);
   std::vector<std::string_view> given;
-  if (member(k.canonical)) given.push_back(k.canonical);
   for (const std::string_view a : k.aliases)
     if (member(a)) given.push_back(a);
   if (given.empty()) return std::string(k.canonical);
+  if (member(k.canonical)) given.insert(given.begin(), k.canonical);
   // An override replaces what the file says in another spelling.
   const auto set = [&](std::string_view name) { return set_by_user(name); };
   if (given.size() > 1 && std::count_if(given.begin(), given.end(), set) == 1)
@@ -101,7 +100,12 @@ void reader::belongs(const key& k, std::string_view whose) {
 
 const value* reader::present(const key& k) {
   known_.emplace(k.canonical);
-  if (k.aliases.empty()) return member(k.canonical);
+  const bool other =
+      std::any_of(k.aliases.begin(), k.aliases.end(), [&](std::string_view a) { return member(a); });
+  if (!other) {
+    known_.insert(k.aliases.begin(), k.aliases.end());
+    return member(k.canonical);
+  }
   const std::string used = at(k);
   const auto refuse_second = [&](std::string_view name) {
     if (name == used || !member(name)) return;

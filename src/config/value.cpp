@@ -30,16 +30,24 @@ value& value::set(std::string_view key, value v) {
   return o->emplace_back(std::string(key), std::move(v)).second;
 }
 
+static const value* element(const value& of, std::string_view token) {
+  const value::array* a = of.items();
+  if (!a) return of.find(token);
+  const auto index = array_index(token, a->size());
+  return index ? &(*a)[*index] : nullptr;
+}
+
 const value* value::at_pointer(std::string_view pointer) const {
+  if (!pointer.empty() && !pointer.starts_with('/'))
+    throw std::invalid_argument("a JSON pointer begins with \"/\"");
   const value* v = this;
-  for (const std::string& token : split_pointer(pointer)) {
-    if (const array* a = v->items()) {
-      const auto index = array_index(token, a->size());
-      v = index ? &(*a)[*index] : nullptr;
-    } else {
-      v = v->find(token);
-    }
-    if (!v) return nullptr;
+  while (v && !pointer.empty()) {
+    pointer.remove_prefix(1);
+    const std::string_view token = pointer.substr(0, pointer.find('/'));
+    pointer.remove_prefix(token.size());
+    v = token.find('~') == std::string_view::npos
+            ? element(*v, token)
+            : element(*v, split_pointer(std::string("/").append(token)).front());
   }
   return v;
 }

@@ -107,13 +107,14 @@ loaded<T> load_input(const config::named_input& input, const std::vector<overrid
   return out;
 }
 
-/// What `read` gives, read once where files are kept and nothing is overridden.
+/// What `read` gives. Where files are kept and nothing is overridden it is read once, and without its text, of
+/// which scenario_digest needs the digest alone.
 template <class T, class Read>
 loaded<T> kept_input(kept_values<loaded<T>>* kept, const std::string& name, diagnostics& problems, Read read) {
   if (!kept) return read(problems);
   return *kept->get(name, problems, [&](diagnostics& own) {
     loaded<T> out = read(own);
-    if (own.empty()) out.digest = config::digest(out.source.resolved());
+    if (own.empty()) out = {std::move(out.content), {}, config::digest(out.source.resolved())};
     return out;
   });
 }
