@@ -351,9 +351,13 @@ exit_code execute(const kernel_arguments& a) {
   const auto [for_platform, for_stack] = platform_and_stack_sets(a.sets);
   detail(fmt::format("platform {}, stack {}, from {}", a.platform, a.stack, data_root().string()));
   const auto hardware = load_platform(a.platform, data, for_platform, {"--platform", "", {}, {}}, problems);
-  const auto software = load_stack(
-      {a.stack.empty() ? std::string(default_stack(a.kernel)) : a.stack, for_stack, {"--stack", "", {}, {}}}, data,
-      problems);
+  const auto software = load_stack({a.stack.empty() ? std::string(default_stack(a.kernel)) : a.stack,
+                                    for_stack,
+                                    {"--stack", "", {}, {}},
+                                    false,
+                                    "/stack",
+                                    true},
+                                   data, problems);
   const bool loaded = problems.empty();
   const precision format = format_of(a, problems);
   check_shape(a, problems);

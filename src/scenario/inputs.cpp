@@ -209,19 +209,34 @@ loaded<platform> load_platform(const std::string& name, const data_folders& data
       });
 }
 
+namespace {
+
+config::document composed(const wanted_stack& wanted, const data_folders& data, const compose_options& options,
+                          diagnostics& problems) {
+  if (!is_path(wanted.name)) return compose_stack(data.stacks, wanted.name, wanted.asked_by, problems, options);
+  const std::filesystem::path folder = folder_of(wanted.name);
+  if (!find_stack(folder, input_name(wanted.name))) require_file(wanted.name);
+  compose_options of_path = options;
+  of_path.shipped = data.stacks;
+  return compose_stack(folder, input_name(wanted.name), wanted.asked_by, problems, of_path);
+}
+
+}  // namespace
+
 loaded<stack> load_stack(const wanted_stack& wanted, const data_folders& data, diagnostics& problems) {
   const std::string& name = wanted.name;
   const problem& asked_by = wanted.asked_by;
   std::vector<override_at> members = wanted.sets;
   const std::vector<part_swap> swaps = take_swaps(members);
+  constexpr std::string_view unused = "/collectives";
+  const bool lean = wanted.without_collectives &&
+                    std::none_of(wanted.sets.begin(), wanted.sets.end(),
+                                 [&](const override_at& o) { return o.pointer.starts_with(unused); });
   const auto compose = [&](diagnostics& own) {
-    if (!is_path(name)) return compose_stack(data.stacks, name, asked_by, own, {{}, swaps});
-    const std::filesystem::path folder = folder_of(name);
-    if (!find_stack(folder, input_name(name))) require_file(name);
-    return compose_stack(folder, input_name(name), asked_by, own, {data.stacks, swaps});
+    return composed(wanted, data, {{}, swaps, lean ? unused.substr(1) : ""}, own);
   };
   const auto find = [&](diagnostics& own) {
-    return swaps.empty() ? kept_document(data, "stack " + name, own, compose) : compose(own);
+    return swaps.empty() && !lean ? kept_document(data, "stack " + name, own, compose) : compose(own);
   };
   return load_input<stack>(
       {"stack", name, asked_by}, members, problems, find,
@@ -358,7 +373,7 @@ known_stack with_digests(loaded<stack> file) {
 
 std::shared_ptr<const known_stack> share_stack(const wanted_stack& wanted, const data_folders& data,
                                                diagnostics& problems) {
-  const auto& [name, sets, asked_by, digest_alone, place] = wanted;
+  const auto& [name, sets, asked_by, digest_alone, place, no_collectives] = wanted;
   const auto read = [&](diagnostics& found) {
     loaded<stack> file = load_stack(wanted, data, found);
     return found.empty() ? with_digests(std::move(file)) : known_stack{std::move(file), {}, {}};

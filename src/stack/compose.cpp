@@ -281,7 +281,7 @@ std::vector<std::string> stack_names(const fs::path& folder) {
 
 config::document compose_stack(const fs::path& folder, std::string_view name, const problem& asked_by,
                                diagnostics& problems, const compose_options& options) {
-  const auto& [shipped, swaps] = options;
+  const auto& [shipped, swaps, left_out] = options;
   diagnostics own;
   composer c(shipped, own);
   pieces from;
@@ -292,6 +292,7 @@ config::document compose_stack(const fs::path& folder, std::string_view name, co
     if (!shipped.empty()) folders.push_back(shipped);
     from.parts[s.part] = {s.library, {s.by.where, s.written_at, {}, {}}, std::move(folders), "."};
   }
+  if (const auto it = from.parts.find(left_out); it != from.parts.end()) from.parts.erase(it);
   if (good && c.lay(from, nullptr, out)) {
     for (const part_swap& s : swaps) out.origins[pointer_to("", s.part)] = s.by;
     out.self = std::move(from.self);

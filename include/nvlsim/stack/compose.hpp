@@ -55,6 +55,7 @@ struct part_swap {
 struct compose_options {
   std::filesystem::path shipped = {};  ///< where bases and libraries are looked for that the folder lacks
   std::vector<part_swap> swaps = {};
+  std::string_view left_out = {};  ///< a part whose library is not read
 };
 
 /// The document of the stack `name`: the parts in the order of `stack_parts`, each of them the sections of its

@@ -114,3 +114,23 @@ TEST_CASE("A stack with overrides is the same whether its other sections are rea
     }
   CHECK(good >= 14);
 }
+
+TEST_CASE("A stack is read without the library of its collectives where nothing asks for them") {
+  const data_folders data = folders_under(nvlsim::test::root);
+  const auto load = [&](std::vector<override_at> sets, bool lean, diagnostics& problems) {
+    return load_stack({"tensorrt-llm-1.3-kernels", std::move(sets), {}, false, "/stack", lean}, data, problems);
+  };
+  diagnostics problems;
+  const loaded<stack> whole = load({}, false, problems), lean = load({}, true, problems);
+  CHECK(problems.empty());
+  CHECK(lean.content.kernels == whole.content.kernels);
+  CHECK(whole.source.root.find("collectives"));
+  CHECK_FALSE(lean.source.root.find("collectives"));
+  CHECK(load({set("/collectives/expert_nic_share", 0.5)}, true, problems).source.root.find("collectives"));
+  CHECK(problems.empty());
+  for (const bool without : {false, true}) {
+    diagnostics wrong;
+    load({set("/kernls/x", 1)}, without, wrong);
+    CHECK_FALSE(wrong.empty());
+  }
+}
