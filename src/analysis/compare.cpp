@@ -75,6 +75,16 @@ std::string examples_of(metric_unit u) {
   }
 }
 
+/// The metric that a wrong name stands for; "memory" for "memory_peak_bytes". Empty if none is near.
+std::string metric_like(const std::string& wrong) {
+  std::vector<std::string> names;
+  for (const metric_kind k : metric_kinds)
+    for (const nvlsim::metric& m : metrics_of(k)) names.emplace_back(m.name);
+  const auto longer =
+      std::find_if(names.begin(), names.end(), [&](const std::string& n) { return n.starts_with(wrong + "_"); });
+  return longer != names.end() ? *longer : nearest(wrong, names);
+}
+
 /// Parses a rule and reports its first error.
 class gate_parser {
  public:
@@ -133,12 +143,20 @@ class gate_parser {
     std::string_view text = text_.substr(at_);
     while (text.ends_with(' ')) text.remove_suffix(1);
     const nvlsim::metric* m = nvlsim::find_metric(g.metric);
-    if (!m || text.empty() || !(std::isalpha(static_cast<unsigned char>(text.front())))) return true;
+    if (text.empty() || !(std::isalpha(static_cast<unsigned char>(text.front())))) return true;
+    if (!m) return known(g.metric);
     const auto x = in_unit_of(*m, g.threshold, text);
     if (!x) return fail(fmt::format("a unit of {}{}", g.metric, examples_of(m->unit))), false;
     g.threshold = *x;
     at_ = text_.size();
     return true;
+  }
+  /// A name that is none of a metric but near one is told as that, not as a unit too many.
+  bool known(const std::string& metric) {
+    const std::string hint = metric_like(metric);
+    if (hint.empty()) return true;
+    problems_.add(std::string(option_), "", fmt::format("\"{}\": unknown metric \"{}\"", text_, metric), hint);
+    return false;
   }
   void fail(std::string_view expected) {
     const std::string found = at_ < text_.size() ? fmt::format("\"{}\"", text_.substr(at_)) : "the end";
@@ -220,11 +238,7 @@ std::string missing(std::string_view side, const result& r, const std::string& m
   std::vector<std::string> names;
   add_names(r.metrics, names);
   std::string hint = nearest(metric, names);
-  if (hint.empty()) {  // of another kind of scenario
-    for (const metric_kind k : metric_kinds)
-      for (const nvlsim::metric& m : metrics_of(k)) names.emplace_back(m.name);
-    hint = nearest(metric, names);
-  }
+  if (hint.empty()) hint = metric_like(metric);  // of another kind of scenario
   return fmt::format("{} is not in {}{}", metric, side,
                      hint.empty() ? "" : fmt::format("; did you mean {}?", hint));
 }

@@ -2,15 +2,25 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <iterator>
 #include <mutex>
 #include <set>
+#include <sstream>
+#include <utility>
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/run/child.hpp"
 #include "nvlsim/run/explain_scenario.hpp"
 #include "nvlsim/run/run.hpp"
 #include "nvlsim/units/in_parallel.hpp"
@@ -216,12 +226,74 @@ finding moved(const prober& p, const input_constant& c, double amount) {
   return out;
 }
 
-/// Calls `each` with 0 to `count` - 1: on all processors, unless runs need the simulation engine, which there is
-/// one of in a process.
-void for_each_of(std::size_t count, bool engine, const std::function<void(std::size_t)>& each) {
-  if (!engine) return in_parallel(count, each);
-  for (std::size_t i = 0; i < count; ++i) each(i);
+/// A number as text that gives it back to the last bit.
+std::string exact(const std::optional<double>& x) { return x ? fmt::format("{:a}", *x) : "-"; }
+std::optional<double> number_from(const std::string& text) {
+  return text == "-" ? std::nullopt : std::optional(std::strtod(text.c_str(), nullptr));
 }
+
+/// What a child process says of one of `count` questions, and what is done with it here.
+struct asked_of_children {
+  std::function<std::string(std::size_t)> say;
+  std::function<void(std::size_t, const std::string&)> hear;
+};
+
+struct busy_child : child_process {
+  std::size_t question = 0;
+  std::string said;
+};
+
+/// Reads until one of them has said all.
+std::size_t wait_for_one(std::vector<busy_child>& children) {
+  std::array<char, 4096> chunk{};
+  while (true) {
+    std::vector<pollfd> ends;
+    for (const busy_child& c : children) ends.push_back({c.from, POLLIN, 0});
+    if (::poll(ends.data(), ends.size(), -1) < 0 && errno != EINTR)
+      throw internal_error(fmt::format("poll: {}", std::strerror(errno)));
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      if ((ends[i].revents & (POLLIN | POLLHUP | POLLERR)) == 0) continue;
+      const ssize_t n = ::read(children[i].from, chunk.data(), chunk.size());
+      if (n > 0) children[i].said.append(chunk.data(), static_cast<std::size_t>(n));
+      else if (n == 0 || errno != EINTR) return i;
+    }
+  }
+}
+
+/// Asks a child each question, as many at a time as there are processors: the simulation engine runs one step at a
+/// time in a process.
+void in_children(std::size_t count, const asked_of_children& asked) {
+  std::vector<busy_child> children;
+  for (std::size_t next = 0; next < count || !children.empty();) {
+    while (next < count && children.size() < processors()) {
+      children.push_back({start_child([&asked, next] { return asked.say(next); }), next, {}});
+      ++next;
+    }
+    const std::size_t at = wait_for_one(children);
+    const busy_child done = std::move(children[at]);
+    children.erase(children.begin() + static_cast<std::ptrdiff_t>(at));
+    ::close(done.from);
+    const int state = end_of(done);
+    if (was_ended(state)) throw limit_error(silence_reason(state));
+    if (state != 0) throw internal_error(silence_reason(state));
+    asked.hear(done.question, done.said);
+  }
+}
+
+/// A finding as a child tells it.
+std::string text_of(const finding& f) {
+  const std::string moved = f.moved ? exact(f.moved->less) + " " + exact(f.moved->more) : "";
+  return fmt::format("{} {}", f.binds ? 1 : 0, moved);
+}
+finding finding_in(const std::string& said, const input_constant& c) {
+  std::istringstream words(said);
+  finding out;
+  std::string less, more;
+  words >> out.binds;
+  if (words >> less >> more) out.moved = sensitivity{c, number_from(less), number_from(more)};
+  return out;
+}
+
 bool needs_engine(const scenario& s) {
   return std::holds_alternative<shared_workload>(s.workload) || s.simulation.network != fidelity::closed;
 }
@@ -231,9 +303,23 @@ void add_turning_points(explanation& e, const prober& p, bool engine) {
   if (now.empty()) return;
   const std::size_t moved = std::min(max_turning_points, e.sensitivities.size());
   std::vector<std::optional<turning_point>> found(2 * moved);
-  for_each_of(found.size(), engine, [&](std::size_t i) {
-    found[i] = turning_point_of(p, e.sensitivities[i / 2].what, now, i % 2 == 0 ? lowest : highest);
-  });
+  const auto find = [&](std::size_t i) {
+    return turning_point_of(p, e.sensitivities[i / 2].what, now, i % 2 == 0 ? lowest : highest);
+  };
+  if (engine) {
+    in_children(found.size(), {[&](std::size_t i) {
+                                 const auto t = find(i);
+                                 return t ? exact(t->factor) + " " + t->to : std::string();
+                               },
+                               [&](std::size_t i, const std::string& said) {
+                                 const std::size_t space = said.find(' ');
+                                 if (space == std::string::npos) return;
+                                 found[i] = {e.sensitivities[i / 2].what, *number_from(said.substr(0, space)), now,
+                                             said.substr(space + 1)};
+                               }});
+  } else {
+    in_parallel(found.size(), [&](std::size_t i) { found[i] = find(i); });
+  }
   for (std::optional<turning_point>& t : found)
     if (t) e.turning_points.push_back(std::move(*t));
 }
@@ -279,14 +365,22 @@ void add_sensitivity(explanation& e, const changed_scenario& change,
   std::mutex reporting;
   std::size_t done = 0;
   const bool engine = needs_engine(change({}));
-  for_each_of(all, engine, [&](std::size_t i) {
+  const auto find = [&](std::size_t i) {
     const input_constant& c = varied[i];
     const bool alone = c.pointer != stream_rate && c.pointer != generation;
-    if (alone) found[i] = moved(p, c, *e.amount);
-    if (!found[i].binds) found[i].binds = binds(c, p.as_it_is(), change);
+    finding out = alone ? moved(p, c, *e.amount) : finding{};
+    if (!out.binds) out.binds = binds(c, p.as_it_is(), change);
+    return out;
+  };
+  const auto keep = [&](std::size_t i, finding f) {
+    found[i] = std::move(f);
     const std::lock_guard lock(reporting);
     report(++done, all);
-  });
+  };
+  if (engine)
+    in_children(all, {[&](std::size_t i) { return text_of(find(i)); },
+                      [&](std::size_t i, const std::string& said) { keep(i, finding_in(said, varied[i])); }});
+  else in_parallel(all, [&](std::size_t i) { keep(i, find(i)); });
   e.not_binding.emplace();
   for (std::size_t i = 0; i < all; ++i) {
     if (!found[i].binds) e.not_binding->push_back(varied[i].pointer);

@@ -60,6 +60,10 @@ TEST_CASE("Gate rules that are wrong tell the column") {
   CHECK(why_bad("mfu") == "--fail-if#: \"mfu\", column 4: expected one of > >= < <=, found the end");
   CHECK(why_bad("mfu>") == "--fail-if#: \"mfu>\", column 5: expected a number, such as +2%, found the end");
   CHECK(why_bad("mfu>two") == "--fail-if#: \"mfu>two\", column 5: expected a number, such as +2%, found \"two\"");
+  CHECK(why_bad("memory > 235 GB") ==
+        "--fail-if#: \"memory > 235 GB\": unknown metric \"memory\"; did you mean \"memory_peak_bytes\"?");
+  CHECK(why_bad("step_time<2 s") ==
+        "--fail-if#: \"step_time<2 s\": unknown metric \"step_time\"; did you mean \"step_time_s\"?");
   CHECK(why_bad("mfu>2,5%") == "--fail-if#: \"mfu>2,5%\", column 6: expected the end of the rule, found \",5%\"");
   for (const char* bad : {"mfu>nan", "mfu>inf", "mfu>1e999", "mfu>+-2", "mfu>++2", "mfu>2%%", "mfu >> 2", "m-u>2",
                           "mfu>2 s", "mfu=>2", "mfu!=2"})

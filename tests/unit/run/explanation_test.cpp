@@ -1,10 +1,13 @@
 // Explanations of what ships: their sums are the numbers, and their constants are all that count.
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
 #include <string>
@@ -356,6 +359,48 @@ TEST_CASE("Sensitivity marks what is read and binds nothing") {
       e, [&](const std::vector<override_option>& sets) { return load(file, sets); },
       [](std::size_t, std::size_t) {});
   CHECK(e.not_binding == std::vector<std::string>{"/platform/gpu/nvlink_links"});
+}
+
+TEST_CASE("Sensitivities of runs that need the engine come from several processes, and are those of one") {
+  const auto file = root / "scenarios/training/llama3.1-405b-gb300-rack.json";
+  const std::vector<override_option> in_flow = {{"/simulation/fidelity", "flow"}};
+  run_status status = run_status::ok;
+  const auto four_of = [&](const scenario& s) {
+    explanation e = explain_scenario(s, "step_time_s", status);
+    std::erase_if(e.constants, [](const input_constant& c) {
+      return c.pointer != "/platform/gpu/hbm_bandwidth" && c.pointer != "/platform/gpu/hbm_usable" &&
+             c.pointer != "/platform/gpu/tdp" && c.pointer != "/stack/training/step_host";
+    });
+    REQUIRE(e.constants.size() == 4);
+    return e;
+  };
+  explanation e = four_of(load(file, in_flow)), closed = four_of(load(file));
+  const std::filesystem::path pids =
+      std::filesystem::temp_directory_path() / ("nvlsim-sensitivity-" + std::to_string(::getpid()));
+  std::size_t told = 0;
+  add_sensitivity(
+      e,
+      [&](std::vector<override_option> sets) {
+        std::ofstream(pids, std::ios::app) << ::getpid() << '\n';
+        sets.insert(sets.begin(), in_flow.begin(), in_flow.end());
+        return load(file, sets);
+      },
+      [&](std::size_t done, std::size_t) { told = done; });
+  add_sensitivity(
+      closed, [&](const std::vector<override_option>& sets) { return load(file, sets); },
+      [](std::size_t, std::size_t) {});
+  CHECK(told == 4);
+  std::set<std::string> seen;
+  std::ifstream in(pids);
+  for (std::string pid; std::getline(in, pid);) seen.insert(pid);
+  CHECK(seen.size() >= 4);
+  std::filesystem::remove(pids);
+  CHECK(e.not_binding == closed.not_binding);
+  REQUIRE(e.sensitivities.size() == closed.sensitivities.size());
+  for (std::size_t i = 0; i < e.sensitivities.size(); ++i) {
+    CHECK(e.sensitivities[i].what.pointer == closed.sensitivities[i].what.pointer);
+    CHECK(*e.sensitivities[i].less == Approx(*closed.sensitivities[i].less).epsilon(0.05));
+  }
 }
 
 TEST_CASE("A metric that a result lacks is refused with the nearest name") {
