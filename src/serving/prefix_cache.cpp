@@ -1,20 +1,44 @@
 #include "serving/prefix_cache.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace nvlsim {
 
 std::size_t prefix_cache::hits(std::span<const name> names) const {
   std::size_t n = 0;
-  while (n < names.size() && known_.contains(names[n])) ++n;
+  while (n < names.size() && table_[place_of(names[n])] != none) ++n;
   return n;
 }
 
 std::size_t prefix_cache::held(std::span<const name> names) const {
   return static_cast<std::size_t>(std::count_if(names.begin(), names.end(), [&](name n) {
-    const auto at = known_.find(n);
-    return at != known_.end() && nodes_[at->second].holders > 0;
+    const std::uint32_t at = table_[place_of(n)];
+    return at != none && nodes_[at].holders > 0;
   }));
+}
+
+void prefix_cache::grow() {
+  const std::vector<std::uint32_t> old =
+      std::exchange(table_, std::vector<std::uint32_t>(2 * table_.size(), none));
+  --shift_;
+  for (const std::uint32_t i : old)
+    if (i != none) table_[place_of(nodes_[i].id)] = i;
+}
+
+/// Frees the place of a block, and moves those that follow nearer to their homes.
+void prefix_cache::forget(name n) {
+  const std::size_t mask = table_.size() - 1;
+  std::size_t free = place_of(n);
+  for (std::size_t at = (free + 1) & mask; table_[at] != none; at = (at + 1) & mask) {
+    ++looked_at_;
+    const std::size_t home = home_of(nodes_[table_[at]].id);
+    if (((at - home) & mask) < ((at - free) & mask)) continue;
+    table_[free] = table_[at];
+    free = at;
+  }
+  table_[free] = none;
+  --known_;
 }
 
 void prefix_cache::unlink(std::uint32_t i) {
@@ -35,24 +59,26 @@ void prefix_cache::append(std::uint32_t i) {
 }
 
 prefix_cache::state prefix_cache::hold(name n) {
-  const auto [at, is_new] = known_.try_emplace(n);
-  if (is_new) {
+  if (2 * (known_ + 1) > table_.size()) grow();
+  std::uint32_t& at = table_[place_of(n)];
+  if (at == none) {
     if (unused_.empty()) {
       unused_.push_back(static_cast<std::uint32_t>(nodes_.size()));
       nodes_.emplace_back();
     }
-    at->second = unused_.back();
+    at = unused_.back();
     unused_.pop_back();
-    nodes_[at->second] = {1, none, none, n};
+    nodes_[at] = {1, none, none, n};
+    ++known_;
     return state::absent;
   }
-  if (nodes_[at->second].holders++ > 0) return state::held;
-  unlink(at->second);
+  if (nodes_[at].holders++ > 0) return state::held;
+  unlink(at);
   return state::idle;
 }
 
 bool prefix_cache::release(name n) {
-  const std::uint32_t i = known_.at(n);
+  const std::uint32_t i = table_[place_of(n)];
   if (--nodes_[i].holders > 0) return false;
   append(i);
   return true;
@@ -61,7 +87,7 @@ bool prefix_cache::release(name n) {
 prefix_cache::name prefix_cache::evict() {
   const std::uint32_t i = oldest_;
   unlink(i);
-  known_.erase(nodes_[i].id);
+  forget(nodes_[i].id);
   unused_.push_back(i);
   return nodes_[i].id;
 }

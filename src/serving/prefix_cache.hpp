@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -30,6 +29,8 @@ class prefix_cache {
   /// Evicts the least recently used idle block and returns its name. Requires one.
   name evict();
   std::size_t idle() const { return idle_; }
+  /// Places of the table that were looked at so far.
+  std::uint64_t looked_at() const { return looked_at_; }
 
  private:
   struct node {
@@ -40,8 +41,21 @@ class prefix_cache {
   static constexpr std::uint32_t none = 0xffffffff;
   void unlink(std::uint32_t i);
   void append(std::uint32_t i);
+  std::size_t home_of(name n) const { return static_cast<std::size_t>((n * 0x9e3779b97f4a7c15ULL) >> shift_); }
+  /// The place of a block in the table, or the free one where it would be.
+  std::size_t place_of(name n) const {
+    for (std::size_t at = home_of(n);; at = (at + 1) & (table_.size() - 1)) {
+      ++looked_at_;
+      if (table_[at] == none || nodes_[table_[at]].id == n) return at;
+    }
+  }
+  void grow();
+  void forget(name n);
 
-  std::unordered_map<name, std::uint32_t> known_;
+  std::vector<std::uint32_t> table_ = std::vector<std::uint32_t>(16, none);  ///< nodes by name, half of it free
+  int shift_ = 60;                                                           ///< 64 less the bits of a place
+  std::size_t known_ = 0;
+  mutable std::uint64_t looked_at_ = 0;
   std::vector<node> nodes_;
   std::vector<std::uint32_t> unused_;
   std::uint32_t oldest_ = none, newest_ = none;
