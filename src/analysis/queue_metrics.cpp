@@ -66,7 +66,8 @@ constexpr measured_metric<operation_metrics> rows[] = {
     {row("queue_finished_jobs", metric_unit::count, better::larger,
          "Jobs that ended in the time that is simulated."),
      mean_count<&queue_summary::finished>},
-    {row("queue_impossible_jobs", metric_unit::count, better::smaller, "Jobs that fit no empty cluster."),
+    {row("queue_impossible_jobs", metric_unit::count, better::smaller,
+         "Jobs that do not fit in the cluster, even when it is empty."),
      mean_count<&queue_summary::never>},
     {spread_row("queue_time_s", metric_unit::second,
                 "Time from the submission of a job to its first start, over jobs that started.", "no job started"),
@@ -163,13 +164,12 @@ void add_queue_sections(result& r, const queue_study& s) {
   r.breakdown.set("queue_queues", share_section(first.queues));
   for (const std::string& n : s.job_notes) r.notes.push_back("queue: " + n);
   if (const std::int64_t waiting = first.jobs - first.never - first.started; waiting > 0)
-    r.notes.push_back(
-        fmt::format("queue: {} never started in the time that is simulated; queue times leave {} out",
-                    waiting == 1 ? "1 job" : fmt::format("{} jobs", waiting), waiting == 1 ? "it" : "them"));
+    r.notes.push_back(fmt::format("queue: {} did not start before the run ended; queue times leave {} out",
+                                  waiting == 1 ? "1 job" : fmt::format("{} jobs", waiting),
+                                  waiting == 1 ? "it" : "them"));
   if (first.never > 0)
-    r.notes.push_back(fmt::format("queue: {} no empty cluster and {} left out",
-                                  first.never == 1 ? "1 job fits" : fmt::format("{} jobs fit", first.never),
-                                  first.never == 1 ? "is" : "are"));
+    r.notes.push_back(fmt::format("queue: {} skipped, because even the empty cluster is too small",
+                                  first.never == 1 ? "1 job was" : fmt::format("{} jobs were", first.never)));
   set_band(r, s, "queue_utilisation_fraction", [](const queue_outcome& o) { return o.summary.utilisation; });
   set_band(r, s, "queue_fragmentation_fraction", [](const queue_outcome& o) { return o.summary.fragmentation; });
   set_band(r, s, "queue_redone_fraction", share_of_time<&gpu_time::redone>);

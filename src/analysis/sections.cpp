@@ -209,8 +209,8 @@ void judge_load(result& r, const serving_run& run, const inference_workload& w, 
   };
   if (w.measured.steady && from > 0)
     r.notes.push_back(
-        fmt::format("rates and latencies are those of the steady part, from {:.4g} to {:.4g} s: no client is "
-                    "in its first {}, and each has a next one",
+        fmt::format("rates and latencies cover {:.4g} to {:.4g} s, when every client has finished its first {} "
+                    "and none its last",
                     from, to, w.sessions ? "session" : "request"));
   else if (w.measured.steady)
     too_short(

@@ -107,14 +107,20 @@ std::string text_of(const extent_range<gemm_extent>& r, const part_facts& f) {
   return r.high.groups == 1 ? one : fmt::format("{} of {}", r(&gemm_extent::groups), one);
 }
 
+/// "1 head", "2..8 heads".
+std::string count_of(const std::string& amount, const char* noun) {
+  return fmt::format("{} {}{}", amount, noun, amount == "1" ? "" : "s");
+}
+
 std::string text_of(const extent_range<attention_extent>& r, const part_facts&) {
-  return fmt::format("{} sequences, {} heads, {} queries x {} keys", r(&attention_extent::sequences),
-                     r(&attention_extent::heads), r(&attention_extent::queries), r(&attention_extent::keys));
+  return fmt::format("{}, {}, {} queries x {} keys", count_of(r(&attention_extent::sequences), "sequence"),
+                     count_of(r(&attention_extent::heads), "head"), r(&attention_extent::queries),
+                     r(&attention_extent::keys));
 }
 
 std::string text_of(const extent_range<decode_extent>& r, const part_facts&) {
-  return fmt::format("{} sequences, {} heads, {} cached", r(&decode_extent::sequences), r(&decode_extent::heads),
-                     r(&decode_extent::cached));
+  return fmt::format("{}, {}, {} cached", count_of(r(&decode_extent::sequences), "sequence"),
+                     count_of(r(&decode_extent::heads), "head"), r(&decode_extent::cached));
 }
 
 std::string text_of(const extent_range<exchange_extent>& r, const part_facts& f) {

@@ -474,7 +474,10 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& e) {
   }
   if (!rest.empty()) return fmt::format("unexpected argument {}", in_quotes(rest.front()));
   if (!commands.empty()) return fmt::format("no command given; use one of {}", fmt::join(commands, ", "));
-  return e.what();
+  const std::string what = e.what();
+  if (const std::size_t at = what.find(": At Most 1 required"); at != std::string::npos)
+    return "expected one " + what.substr(0, at);
+  return what;
 }
 
 bool asks_for_json(int argc, char** argv) {

@@ -131,7 +131,7 @@ value written_over(const value& text, const plan_arguments& a, const std::string
       if (!load.find(member) && !(given > 0))
         problems.add(
             "scenario", "/workload/load",
-            fmt::format("a load of kind {} has no mean {} for a plan; give {}", *kind->string(), member, option));
+            fmt::format("a load of kind {} does not give a mean {}; set {}", *kind->string(), member, option));
     };
     needs("input", a.input, "--input");
     needs("output", a.output_tokens, "--output-tokens");

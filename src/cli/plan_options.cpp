@@ -9,7 +9,7 @@ namespace {
 /// Options that every question has.
 void add_common(CLI::App* c, plan_arguments& a) {
   c->add_option("--price", a.price,
-                "Price of a GPU, \"4 USD/h\" (default: the platform's; without one no cost is told)")
+                "Price of a GPU, \"4 USD/h\" (default: the platform's; costs are printed only with a price)")
       ->type_name("PRICE");
   c->add_option("--set", a.sets, "Override an input by JSON pointer, as for nvlsim run (repeatable)")
       ->type_name("POINTER=VALUE")

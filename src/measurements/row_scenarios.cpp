@@ -27,7 +27,7 @@ std::vector<std::pair<std::string, value>> row_scenarios(const std::filesystem::
   const csv_table t = read_csv(table);
   for (const char* column : {"engine", "isl", "osl"})
     if (!t.has(column))
-      throw input_error({{table.string(), "", "scenarios are written of serving tables only", {}}});
+      throw input_error({{table.string(), "", "--write-scenarios supports serving tables only", {}}});
   input_cache inputs(data);
   std::vector<std::pair<std::string, value>> out;
   for (const csv_row& row : t.rows) {

@@ -164,7 +164,7 @@ std::string uses_text(const explanation& e, std::string_view title, const std::v
         u.rate > 0 ? rate_of(u.rate, u.ceiling, u.limit == resource::tensor_cores ? "FLOP/s" : "B/s") : "");
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + '\n';
-    std::string detail = u.calls > 0 ? fmt::format("{:.6g} {}", u.calls, u.calls == 1 ? "call" : "calls")
+    std::string detail = u.calls > 0 ? output::counted(u.calls, "") + (u.calls == 1 ? " call" : " calls")
                                      : "";  // waits have no calls
     if (!u.shape.empty()) detail += (detail.empty() ? "" : " of ") + u.shape;
     for (const std::string& more : output::wrapped(detail, table_columns - 6)) out += "      " + more + '\n';

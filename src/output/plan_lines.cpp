@@ -17,4 +17,12 @@ std::string joined(const std::vector<std::string>& texts) {
   return out;
 }
 
+std::string reason_of(const pruned_layouts& l) {
+  const std::size_t numbers = l.reason.find('N'), layout = l.example.rfind(':');
+  if (numbers == std::string::npos || layout == std::string::npos) return l.reason;
+  const std::string one = l.example.substr(0, layout);
+  if (one == l.reason || one.compare(0, numbers, l.reason, 0, numbers) != 0) return l.reason;
+  return one + ", for example";
+}
+
 }  // namespace nvlsim

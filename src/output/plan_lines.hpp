@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "nvlsim/analysis/search_result.hpp"
 #include "nvlsim/config/value.hpp"
 
 namespace nvlsim {
@@ -13,6 +14,9 @@ namespace nvlsim {
 /// Text wrapped to the terminal, indented; later lines two columns more.
 std::string lines_of(const std::string& text, std::size_t indent);
 std::string joined(const std::vector<std::string>& texts);
+
+/// Why layouts were left out. Where "N" stands for numbers, the reason of one layout, "for example".
+std::string reason_of(const pruned_layouts& l);
 
 /// The platform of the plan that was chosen of several, with the reason; empty if none was.
 template <class Told>

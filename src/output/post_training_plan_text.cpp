@@ -88,7 +88,7 @@ std::string one_text(const told_post_training_plan& t) {
   } else {
     out += "\nnone of the splits and layouts tried runs\n";
     for (std::size_t i = 0; i < std::min(shown_refusals, p.pruned.size()); ++i)
-      out += lines_of(fmt::format("{}: {}", p.pruned[i].count, p.pruned[i].reason), 2);
+      out += lines_of(fmt::format("{}: {}", p.pruned[i].count, reason_of(p.pruned[i])), 2);
   }
   if (!p.added.empty()) out += fmt::format("\n{}", added_text(p));
   if (p.best)

@@ -9,6 +9,7 @@
 #include "nvlsim/output/studies.hpp"
 #include "nvlsim/output/text.hpp"
 #include "output/lists.hpp"
+#include "output/plan_lines.hpp"
 
 namespace nvlsim {
 namespace {
@@ -200,7 +201,7 @@ std::string search_text(const search_result& r, const std::string& command) {
                   output::one_line(r.scenario, 60), r.gpus, r.candidates, r.evaluated, r.found, r.wall_s);
   if (!r.pruned.empty()) out += "\nleft out\n";
   for (const pruned_layouts& p : r.pruned) {
-    const auto lines = output::wrapped(p.reason, output::table_columns - 14);
+    const auto lines = output::wrapped(reason_of(p), output::table_columns - 14);
     out += fmt::format("{:>10}  {}\n", p.count, lines.empty() ? "" : lines.front());
     for (std::size_t i = 1; i < lines.size(); ++i) out += fmt::format("{:>10}  {}\n", "", lines[i]);
   }

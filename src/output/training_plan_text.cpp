@@ -76,14 +76,14 @@ std::string verdict(const training_plan& p) {
   if (!p.nearest && p.closest) {
     const closest_training& c = *p.closest;
     return lines_of(
-        fmt::format("none of the numbers of GPUs tried has a layout that runs; the closest, on {} GPU{} "
-                    "({}), needs {} of {} usable",
-                    c.gpus, c.gpus == 1 ? "" : "s", c.layout,
-                    output::scaled("memory_peak_bytes", value{c.needed_bytes}),
-                    output::scaled("memory_peak_bytes", value{c.usable_bytes})),
+        fmt::format(
+            "no layout fits at any GPU count that was tried; the closest, on {} GPU{} ({}), needs {}; {} are "
+            "usable",
+            c.gpus, c.gpus == 1 ? "" : "s", c.layout, output::scaled("memory_peak_bytes", value{c.needed_bytes}),
+            output::scaled("memory_peak_bytes", value{c.usable_bytes})),
         0);
   }
-  if (!p.nearest) return "none of the numbers of GPUs tried has a layout that runs\n";
+  if (!p.nearest) return "no layout runs at any GPU count that was tried\n";
   return lines_of(fmt::format("nothing takes {:g} days or less; the fastest found takes {}: {}, {}", p.days,
                               days_of(*p.nearest), place_of(*p.nearest), p.nearest->layout),
                   0);
@@ -111,7 +111,7 @@ std::string left_out_text(const training_plan& p) {
     out += lines_of(fmt::format("{}: {}", p.lost[i].layout, p.lost[i].why), 2);
   if (!p.pruned.empty()) out += "layouts that do not run\n";
   for (std::size_t i = 0; i < std::min(shown_reasons, p.pruned.size()); ++i)
-    out += lines_of(fmt::format("{}: {}", p.pruned[i].count, p.pruned[i].reason), 2);
+    out += lines_of(fmt::format("{}: {}", p.pruned[i].count, reason_of(p.pruned[i])), 2);
   return out;
 }
 

@@ -142,7 +142,7 @@ std::string checkpoint_line(const inference_workload& w) {
     out += fmt::format(", attention {}", name(*w.attention_weights));
   if (w.expert_weights && *w.expert_weights != w.weights)
     out += fmt::format(", experts {}", name(*w.expert_weights));
-  return out + "; put its name in place of the model's if that has others";
+  return out + "; replace the model's name if your checkpoint differs";
 }
 
 /// `mpirun` for a worker on several hosts, else nothing.

@@ -38,7 +38,7 @@ constexpr knob_row knob_rows[] = {
     {"c2c_bandwidth", {"/gpu/c2c", ""}, false, "nothing moves between CPU and GPU"},
     {"nic_bandwidth", {"/fabric/nic_bandwidth", ""}, false, "no traffic leaves the domain"},
     {"fabric_latency", {"/fabric/latency", ""}, true, "no traffic leaves the domain"},
-    {"leaf_port_bandwidth", {"/fabric/leaf/port_bandwidth", ""}, false, "ports of the leaves are not what limits"},
+    {"leaf_port_bandwidth", {"/fabric/leaf/port_bandwidth", ""}, false, "leaf ports are not the bottleneck"},
     {"nvme_read", {"/vm/nvme_read", ""}, false, "nothing is read from disks"},
 };
 

@@ -266,9 +266,13 @@ void read_objective(config::reader r, service_objective& o) {
   o.e2e_s = limit(latency::e2e);
   o.means = r.one_of_or("statistic", objective_statistics, 0) == 1;
   if (o.means && r.has("share")) r.fail("share", "has no effect on limits on means");
-  if (o.means && !o.percentiles.empty()) r.fail("statistic", "limits by percentile are none on means");
-  if (!shared && !o.percentiles.empty()) r.belongs("share", "limits that name no percentile");
-  else if (!o.means) o.share = r.number_or("share", 0.99, {0.01, 1});
+  if (o.means && !o.percentiles.empty()) r.fail("statistic", "cannot be combined with limits by percentile");
+  if (!shared && !o.percentiles.empty()) {
+    if (r.has("share")) r.fail("share", "has no effect: all limits name a percentile");
+    r.ignore("share");
+  } else if (!o.means) {
+    o.share = r.number_or("share", 0.99, {0.01, 1});
+  }
   if (!o.any()) r.fail("", "give at least one of ttft, tpot and e2e");
   r.done();
 }

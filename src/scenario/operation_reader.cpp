@@ -42,7 +42,8 @@ std::vector<cluster_job> read_cluster_jobs(config::reader& r, const config::docu
     const bool trains = one.alone && std::holds_alternative<training_workload>(one.alone->workload);
     if (one.alone && !trains && !std::holds_alternative<inference_workload>(one.alone->workload))
       job.fail("workload", "a job of an operation needs kind training or inference");
-    if (trains) job.belongs("replicas", "a job that serves; those of a training job follow from its layout");
+    if (trains && job.has("replicas"))
+      job.fail("replicas", "applies to serving jobs only; a training job's layout sets its replicas");
     one.replicas = job.integer_or("replicas", 1, {1, 1'000'000});
     job.done();
     out.push_back(std::move(one));

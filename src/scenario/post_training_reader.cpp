@@ -149,9 +149,9 @@ void read_synchrony(config::reader& w, loop_settings& l) {
   if (l.oversample > 0 && l.staleness > 0)
     w.fail("oversample",
            "cannot be combined with staleness: when a batch is full, the prompts of the next are already running; "
-           "a larger staleness begins as many more");
+           "raise staleness to start more prompts early");
   if (l.admission == admission_policy::batch && l.staleness != std::floor(l.staleness))
-    w.fail("staleness", "admission batch begins whole batches: give a whole number");
+    w.fail("staleness", "must be a whole number with admission batch");
   l.kept_share = w.number_or("kept_share", 1, {0.01, 1});
   if (l.admission == admission_policy::batch) {
     l.round_prompts = w.integer_or("round_prompts", l.prompts, counts);

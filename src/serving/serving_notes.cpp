@@ -54,11 +54,13 @@ void dealt_notes(const inference_workload& w, std::vector<std::string>& out) {
     out.emplace_back("all requests have the same length, so they start and end in lockstep, unlike real ones");
 }
 
+/// "the prefill worker (of 10) with the fewest unfinished requests"; a single one is "the prefill worker".
 std::string to_worker(router_policy how, std::int64_t workers, const char* kind) {
-  constexpr const char* by[] = {"the {} {}workers in turn",
-                                "the one of {} {}workers with the fewest unfinished requests",
-                                "the one of {} {}workers with the fewest tokens to compute and hold"};
-  return fmt::format(fmt::runtime(by[static_cast<int>(how)]), workers, kind);
+  if (workers == 1) return fmt::format("the {} worker", kind);
+  constexpr const char* by[] = {"the {1} {0} workers in turn",
+                                "the {} worker (of {}) with the fewest unfinished requests",
+                                "the {} worker (of {}) with the fewest tokens to compute and hold"};
+  return fmt::format(fmt::runtime(by[static_cast<int>(how)]), kind, workers);
 }
 
 }  // namespace
@@ -88,15 +90,13 @@ std::vector<std::string> serving_notes(const serving_case& c, std::int64_t worke
         fmt::format("a pipeline of {0} stages has {0} micro-batches in flight, each scheduled separately", w.pp));
   if (w.prefill_pool) {
     const std::int64_t prefilling = std::int64_t{w.prefill_pool->replicas} * w.prefill_pool->pp;
-    if (!w.pool_router)
-      out.push_back(fmt::format(
-          "prompts go to the one of {} prefill workers with the fewest tokens to compute, KV caches to "
-          "the one of {} decode workers with the fewest unfinished requests",
-          prefilling, workers));
-    else
-      out.push_back(fmt::format("prompts go to {}, KV caches to {}",
-                                to_worker(*w.pool_router, prefilling, "prefill "),
-                                to_worker(*w.pool_router, workers, "decode ")));
+    const std::string prefill =
+        w.pool_router ? to_worker(*w.pool_router, prefilling, "prefill")
+        : prefilling == 1
+            ? "the prefill worker"
+            : fmt::format("the prefill worker (of {}) with the fewest tokens left to compute", prefilling);
+    out.push_back(fmt::format("each prompt goes to {}; its KV cache to {}", prefill,
+                              to_worker(w.pool_router.value_or(router_policy::least_loaded), workers, "decode")));
     out.emplace_back("the first token is streamed when the decode worker starts on the request");
   } else if (w.prompts_cached) {
     out.emplace_back(w.load == load_kind::closed_loop
@@ -104,9 +104,11 @@ std::vector<std::string> serving_notes(const serving_case& c, std::int64_t worke
                            "ones with parts of their outputs"
                          : "decode workers only: requests arrive with the KV cache of their prompt");
   } else if (workers > 1 && !dealt(w)) {
-    constexpr const char* how[] = {"in turn", "to the one with the fewest unfinished requests",
-                                   "to the one with the fewest tokens to compute and hold"};
-    out.push_back(fmt::format("requests go to {} workers {}", workers, how[static_cast<int>(w.router)]));
+    constexpr const char* how[] = {
+        "requests go to {} workers in turn",
+        "each request goes to the worker (of {}) with the fewest unfinished requests",
+        "each request goes to the worker (of {}) with the fewest tokens to compute and hold"};
+    out.push_back(fmt::format(fmt::runtime(how[static_cast<int>(w.router)]), workers));
   }
   if (!s.inference->sustained_factor.contains(p.gpu.name))
     out.push_back(

@@ -154,7 +154,7 @@ void check_like(reader& r, const collective_profile& c) {
   for (const auto& [kind, m] : c.measured_on)
     if (!m.like.empty() && (c.domain.contains(kind) || !c.domain.contains(m.like)))
       r.fail("measured_on",
-             fmt::format("{} is like {}, which must have parameters; {} must not", kind, m.like, kind));
+             fmt::format("\"like\" of {0}: {1} must have parameters and {0} must have none", kind, m.like));
 }
 
 /// Members of `table`, each read by `one`.

@@ -121,15 +121,15 @@ The limits of each pool are in the answer.
 
 A layout that does not fit is told with what it lacks.
 
-  $ nvlsim plan training llama3-8b --platform nd-h100-v5 --tokens 1e12 --gpus 1 -q | sed -n '/^none of/,/^$/p' | grep .
-  none of the numbers of GPUs tried has a layout that runs; the closest, on 1
-    GPU (sequence_parallel off recompute full), needs 137.2 GB of 84.94 GB usable
+  $ nvlsim plan training llama3-8b --platform nd-h100-v5 --tokens 1e12 --gpus 1 -q | sed -n '/^no layout/,/^$/p' | grep .
+  no layout fits at any GPU count that was tried; the closest, on 1 GPU
+    (sequence_parallel off recompute full), needs 137.2 GB; 84.94 GB are usable
 
 Lengths of a trace are asked for.
 
   $ nvlsim plan serving llama3.3-70b-trace-gb300-rack --gpus 16
-  2> scenario#/workload/load: a load of kind trace has no mean input for a plan; give --input
-  2> scenario#/workload/load: a load of kind trace has no mean output for a plan; give --output-tokens
+  2> scenario#/workload/load: a load of kind trace does not give a mean input; set --input
+  2> scenario#/workload/load: a load of kind trace does not give a mean output; set --output-tokens
   [2]
 
 Refused shapes are named, and launch commands have limits, hosts and the checkpoint's format.
@@ -143,16 +143,16 @@ Refused shapes are named, and launch commands have limits, hosts and the checkpo
     tp 9: tp 9 does not divide 128 attention heads
       routed models (--weights); KV cache fp8 (--kv-cache)
   launch with vllm
-    # the checkpoint must have nvfp4 weights, attention bf16; put its name in place of the model's if that has others
+    # the checkpoint must have nvfp4 weights, attention bf16; replace the model's name if your checkpoint differs
     # each on 3 hosts of 4 GPUs: the command on HOST0, and on each other with --headless --data-parallel-start-rank RANK
   launch with sglang
-    # the checkpoint must have nvfp4 weights, attention bf16; put its name in place of the model's if that has others
+    # the checkpoint must have nvfp4 weights, attention bf16; replace the model's name if your checkpoint differs
     # each on 3 hosts of 4 GPUs: the command on each, with its RANK
   launch with tensorrt-llm
-    # the checkpoint must have nvfp4 weights, attention bf16; put its name in place of the model's if that has others
+    # the checkpoint must have nvfp4 weights, attention bf16; replace the model's name if your checkpoint differs
     # each on 3 hosts of 4 GPUs: through mpirun, one process a GPU
   launch with dynamo
-    # the checkpoint must have nvfp4 weights, attention bf16; put its name in place of the model's if that has others
+    # the checkpoint must have nvfp4 weights, attention bf16; replace the model's name if your checkpoint differs
     # each on 3 hosts of 4 GPUs: the command on HOST0, and on each other with --headless --data-parallel-start-rank RANK
   --max-num-seqs 1024
   --max-num-batched-tokens 65536

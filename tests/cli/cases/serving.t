@@ -165,12 +165,11 @@ Caches as flows need a load without a clock; settings without effect are reporte
       ends
     - when the cache is full, the request admitted last gives its part up and
       computes it again later
-    - prompts go to the one of 10 prefill workers with the fewest tokens to
-      compute, KV caches to the one of 1 decode workers with the fewest unfinished
-      requests
+    - each prompt goes to the prefill worker (of 10) with the fewest tokens left
+      to compute; its KV cache to the decode worker
     - the first token is streamed when the decode worker starts on the request
-    - rates and latencies are those of the steady part, from 43.21 to 65.76 s: no
-      client is in its first request, and each has a next one
+    - rates and latencies cover 43.21 to 65.76 s, when every client has finished
+      its first request and none its last
     - the objective is met: 100 % of the requests are within every limit; each
       limit requires 99 %
     - cost is unknown: no public price: Azure's Retail Prices API returned none in

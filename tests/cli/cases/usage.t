@@ -118,7 +118,7 @@ An empty value, as of a shell variable that is not set, is no value.
   [2]
 
   $ nvlsim platform show gb300-nvl72 gb200-nvl72
-  2> nvlsim: NAME: At Most 1 required but received 2
+  2> nvlsim: expected one NAME
   2> Try "nvlsim platform show --help".
   [2]
 
