@@ -292,7 +292,7 @@ explanation explain(const scenario& s, const run_record& run, std::string_view m
     explain_operation(out, r);
   else if (out.amount && m.needs == metric_needs::facility)
     out.notes.emplace_back(
-        "energy.facility and cost.facility of the result have the draws, limits and prices that it follows from");
+        "energy.facility and cost.facility of the result have the powers, limits and prices that it follows from");
   else if (out.amount && m.needs == metric_needs::fleet)
     out.notes.emplace_back(
         "breakdown.fleet of the result has it by service, and breakdown.replica_curves what a replica achieves by "

@@ -107,7 +107,7 @@ double model_flops_per_step(const model& m, const training_workload& w, bool cau
   const double tokens = static_cast<double>(w.global_batch_size * w.seq_length);
   const std::vector<sequence_share> sequences = sequences_of(w);
   const double mean = mean_length(sequences);
-  double each = 0;  // per mean token; attention work grows with the sequence length
+  double each = 0;  // per mean token; FLOPs of attention grow with the sequence length
   for (const sequence_share& s : sequences) {
     const double all = training_flops_per_token(m, s.length, causal), length = static_cast<double>(s.length);
     // FLOPs per token are linear in the sequence length. The constant part is the linear layers; LoRA runs two of

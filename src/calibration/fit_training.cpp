@@ -218,7 +218,7 @@ class training_problem {
   const std::vector<training_parameter>& list_;
 };
 
-/// Start points of the search: the centre of the priors, then points drawn from the priors with a fixed seed.
+/// Start points of the search: the centre of the priors, then points sampled from the priors with a fixed seed.
 std::vector<std::vector<double>> starting_points(const std::vector<training_parameter>& list, int count) {
   std::vector<std::vector<double>> out;
   std::mt19937_64 random(20260801);

@@ -83,7 +83,7 @@ void add_run(CLI::App& app, all_arguments& all) {
       ->capture_default_str();
   c->add_option("--fidelity", a.network, "Network model")->check(CLI::IsMember({"closed", "flow", "exact"}));
   c->add_flag("--no-fold", a.no_fold, "Simulate every rank instead of one per symmetry class");
-  c->add_option("--seed", a.seed, "Seed of all random draws")
+  c->add_option("--seed", a.seed, "Seed of all random numbers")
       ->check(whole_from(0, std::numeric_limits<std::int64_t>::max()));
   c->add_flag("--highest-load", a.highest_load,
               "Find and run the highest rate or number of clients that meets the scenario's slo");

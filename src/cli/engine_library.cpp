@@ -1,4 +1,4 @@
-// The engine's functions in the program: they load the library that has them.
+// The functions of the simulation engine in the program: they load the library that has them.
 #include <dlfcn.h>
 
 #include "nvlsim/diagnostics/diagnostics.hpp"

@@ -85,7 +85,7 @@ expert_load skewed_load(const expert_routing& r, double exponent, int draws, std
   const auto experts = static_cast<std::size_t>(r.experts);
   const auto ranks = static_cast<std::size_t>(std::clamp(r.ranks, 1.0, r.experts));
   const std::size_t local = std::max<std::size_t>(1, experts / ranks);
-  // Few tokens on many experts: draws shares instead of counts.
+  // Few tokens on many experts: samples shares instead of counts.
   const bool sparse = pairs <= r.experts;
   const double low = sparse ? 0.01 : 1, high = sparse ? 2 : std::max(1.001, 0.8 * r.tokens);
   std::mt19937_64 source(seed);

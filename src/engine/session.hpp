@@ -25,7 +25,7 @@ class session {
   /// Makes room for the stacks of `count` actors. Throws input_error if they would fill half of the machine's
   /// memory.
   void expect_actors(std::size_t count);
-  /// Simulated seconds since this session began. SimGrid's own clock continues from one engine to the next.
+  /// Simulated seconds since this session began. SimGrid's own clock continues from one session to the next.
   double now() const { return compat::sg4::Engine::get_clock() - start_; }
   /// Blocks the calling actor until `date`, and returns whether it had to. Does not block for less than the
   /// resolution, which SimGrid would round up.
@@ -40,7 +40,7 @@ class session {
   double start_ = 0;
 };
 
-/// The settings that have wrong values, such as "network/model=CM02"; empty if there are none. Requires an engine.
+/// The settings that have wrong values, such as "network/model=CM02"; empty if none. Requires a session.
 std::vector<std::string> wrong_settings();
 
 }  // namespace nvlsim::engine

@@ -28,7 +28,7 @@ struct zones {
   std::vector<std::vector<other_ports>> others;
 };
 
-/// Builds both fabrics as flat stars under the root zone, and seals the zone. Call once per engine, before it
+/// Builds both fabrics as flat stars under the root zone, and seals the zone. Call once a session, before it
 /// runs. [docs/models-and-assumptions.md#engine]
 zones build(simgrid::s4u::Engine& engine, const topology& t);
 

@@ -35,7 +35,7 @@ struct energy_bins {
   }
 };
 
-/// Adds what the GPUs of class `c` draw above idle.
+/// Adds the energy above idle of the GPUs of class `c`.
 void add_class(energy_bins& bins, const plan& planned, const timeline& times, std::size_t c, watts idle) {
   const rank_class& ranks = planned.classes[c];
   for (std::size_t s = 0; s < ranks.streams.size(); ++s)

@@ -143,7 +143,7 @@ power_wave power_between(const std::vector<point>& path, double from, double to)
 
 }  // namespace
 
-// The energy drawn so far lies between what the load has taken and that plus the storage. The shortest path
+// The energy supplied so far lies between what the load has taken and that plus the storage. The shortest path
 // between these walls is the answer; with the same before and after it, the second of three periods repeats.
 power_wave with_storage(const power_wave& w, joules storage) {
   if (!(storage > joules{}) || w.pieces.empty()) return w;

@@ -317,7 +317,7 @@ class inference_row_reader {
     }
   }
 
-  /// Lengths drawn uniformly from [ratio * nominal, nominal].
+  /// Lengths sampled uniformly from [ratio * nominal, nominal].
   token_lengths drawn(double nominal, double ratio) const {
     return {nominal * (1 + ratio) / 2, (1 - ratio) / (1 + ratio)};
   }
@@ -467,14 +467,14 @@ class inference_row_reader {
   }
 
   /// Whether all requests have the stated lengths, and so come in waves: where the row says so, and in vLLM's own
-  /// runs, whose client draws random lengths only if told. Drafts that are accepted keep requests apart.
+  /// runs, whose client samples lengths only if told. Drafts that are accepted keep requests apart.
   bool equal_lengths() const {
     if (workload_.drafts.draft_tokens > 0) return false;
     return row_.number("random_range_ratio").has_value() || has("client", "vllm bench") ||
            has("source", "vllm-project");
   }
 
-  /// Lengths that the client drew, as its report prints their means: "measured mean lengths 610.1 in / 422.0 out".
+  /// Lengths that the client sampled, by the means in its report: "measured mean lengths 610.1 in / 422.0 out".
   bool read_measured_lengths(bool drawn_uniformly) {
     static constexpr std::string_view words = "measured mean lengths ";
     const std::size_t at = row_["notes"].find(words);
@@ -482,7 +482,7 @@ class inference_row_reader {
     double in = 0, out = 0;
     const std::string text = row_["notes"].substr(at + words.size());
     if (std::sscanf(text.c_str(), "%lf in / %lf out", &in, &out) != 2 || in < 1 || out < 1) return false;
-    constexpr double whole_range = 0.9;  // of uniform draws from 1 to the nominal length
+    constexpr double whole_range = 0.9;  // of uniform samples from 1 to the nominal length
     const double spread = drawn_uniformly ? whole_range : jitter;
     workload_.input = {in, drawn_uniformly ? spread : 0};
     workload_.output = {out, spread};

@@ -16,7 +16,7 @@
 namespace nvlsim {
 namespace {
 
-/// Of the state that stands for the hardware: it has no job, and every failure comes from it.
+/// Index of the state that represents the hardware: it has no job, and every failure comes from it.
 constexpr std::int32_t hardware = -1;
 
 operation_setup hardware_of(const cluster_setup& c) {
@@ -136,7 +136,7 @@ class shared_cluster final : public cluster_world {
     for (const int n : nodes) break_trays(s.machine, {n, 1});
   }
 
-  /// Trays are free again: who lacks some looks, once the queue has let go of them.
+  /// Returns trays. Jobs that lack some look again, once the queue has released them.
   void give_back(operation_state& s, const std::vector<int>& nodes) {
     for (const int n : nodes) mend_trays(s.machine, {n, 1});
     if (!s.absent && (s.phase == gpu_use::waiting || s.out > 0))
@@ -265,7 +265,7 @@ class shared_cluster final : public cluster_world {
 
   void tell_move(std::int32_t m, queue_control& q) {
     std::set<int> lost, gained;
-    for (const auto& [from, to] : members_[at(m)].machine.trail) {  // what comes and goes again is no move
+    for (const auto& [from, to] : members_[at(m)].machine.trail) {  // a tray that left and returned has not moved
       if (gained.erase(from) == 0) lost.insert(from);
       if (lost.erase(to) == 0) gained.insert(to);
     }

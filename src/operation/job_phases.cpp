@@ -163,8 +163,8 @@ void restart_replicas(operation_state& s) {
   }
 }
 
-/// Of the others, when a replica drops out. Shards that the lost one was alone to compute are made up for in the
-/// same step, by others that compute one more.
+/// Stall of the remaining replicas when one drops out, seconds. In the same step they recompute the shards that
+/// only the lost one computed.
 double stall_of(const operation_state& s, double makes_up) {
   return s.setup->recovery.replica_stall.base() + makes_up * s.setup->further_shard * s.setup->step_time.base();
 }
@@ -213,8 +213,8 @@ void drop_replicas(operation_state& s, const job_hit& h) {
   else enter(s, gpu_use::stalled, stall);
 }
 
-/// Whether a restart under way goes on without the replicas that were hit. Until trays are looked for, it is for
-/// this to find who lacks some.
+/// Whether a restart under way continues without the replicas that were hit. Before the search for trays it does:
+/// that search finds which replicas lack some.
 bool starts_without(operation_state& s, const job_hit& h) {
   if (s.phase == gpu_use::detecting || s.phase == gpu_use::deciding || s.phase == gpu_use::waiting) return true;
   std::vector<bool> out = s.replica_out;

@@ -160,7 +160,7 @@ void stop_part(operation_state& s, std::int32_t c, std::int64_t tray, const chan
   if (!hit.slots.empty()) hit_job(s, hit);
 }
 
-/// One of several, of which a part tolerates the loss of some.
+/// Breaks one of a group of components of which a part tolerates some losses.
 void lose_redundancy(operation_state& s, std::int32_t c, std::int64_t tray, const chance& x) {
   const component& k = component_of(s, c);
   std::int64_t& broken = s.broken_of[{c, tray}];

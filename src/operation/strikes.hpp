@@ -7,7 +7,7 @@
 
 namespace nvlsim {
 
-/// The random draws of a failure. Every failure makes the same draws, so policies do not change later failures.
+/// The random samples of a failure. Every failure takes equally many, so policies do not change later failures.
 struct chance {
   double accepted = 0, lemon = 0, pick = 0, watched = 0, repair = 0, found = 0, second = 0, second_pick = 0;
 };

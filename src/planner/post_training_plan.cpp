@@ -360,7 +360,7 @@ class loop_planner {
       const auto r = search(l.text, gpus, std::move(again), "trainers of each split");
       if (r.best.empty()) continue;
       enter(l.text, r, true);
-      // What is best for one bound is taken for the others.
+      // Reuses the best layout of one staleness for the others.
       const value text = with_members(l.text, members_of(r, r.best.front()));
       const std::string of(trainer_layout);
       const auto others = search(text, gpus,

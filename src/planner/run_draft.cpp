@@ -179,7 +179,7 @@ const std::vector<draft_option>& draft_options() {
       {"--recompute", "/workload/recompute", "", "Training: none, full, selective, or a list of modules", "WHAT"},
       {"--schedule", "/workload/schedule", "", "Training: pipeline schedule", "NAME"},
       {"--attention-dp", "", "/workload/layout/attention_dp", "Serving: ranks with sequences of their own"},
-      {"--replicas", "", "replicas", "Serving: equal engines (default: what --gpus leaves)"},
+      {"--replicas", "", "replicas", "Serving: copies of the engine (default: what --gpus leaves)"},
       {"--input", "", "input", "Serving: mean tokens of a prompt"},
       {"--output-tokens", "", "output", "Serving: mean tokens of an answer"},
       {"--concurrency", "", "concurrency", "Serving: clients, each with one request at a time"},

@@ -18,7 +18,7 @@ constexpr double worth = 1.02;  // gain in rate for which twice the clients are 
 constexpr std::int64_t max_clients = 1 << 16;
 constexpr double busiest = 0.9;  // share of a prefill worker's rate that arrivals by chance can use
 
-/// The number of clients from which times are within their limits no longer, between two rungs.
+/// Where between two rungs of clients a time first exceeds its limit: 0 at the first, 1 at the second.
 double share_within(double from, double to, double limit) {
   if (to <= limit) return 1;
   if (from > limit || !(to > from)) return 0;

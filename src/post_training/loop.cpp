@@ -108,7 +108,7 @@ bool post_training_loop::state::leaves_none_too_old() const {
   return true;
 }
 
-/// Rounds of dynamic sampling may give more than the steps until their groups are too old can train.
+/// Drops groups that became too old to train: rounds of dynamic sampling may give more than the steps can use.
 void post_training_loop::state::drop_too_old() {
   if (!bounded()) return;
   auto end = ready.begin();
@@ -272,7 +272,7 @@ void post_training_loop::act(double t) {
     if (who < s_->trainer()) s_->act_worker(who, t);
     else s_->act_trainer(t);
     s_->retime(who);
-    // Others act on what became known: the trainer takes a batch, an empty pool begins another.
+    // Lets other actors react: the trainer takes a batch, an empty pool begins another.
     if (s_->dates.begin()->first <= t || done()) continue;
     if (s_->phase == trainer_phase::waiting) s_->train(t);
     if (s_->phase == trainer_phase::draining && s_->in_flight == 0) s_->transfer(t);

@@ -46,7 +46,7 @@ class update_prices {
     const std::int64_t count = micro_batches(b);
     if (loop_.packing == packing_kind::unpadded) return at(count, std::llround(b.tokens));
     if (loop_.packing != packing_kind::dynamic) return at(count, base_.seq_length);
-    // Between two of a few sizes.
+    // Interpolates between priced sizes.
     const double size = std::max(1.0, static_cast<double>(base_.seq_length) / size_steps);
     const double low = std::max(1.0, std::floor(b.tokens / size));
     const update_price &x = at(count, std::llround(low * size)), &y = at(count, std::llround((low + 1) * size));
@@ -254,7 +254,7 @@ transfer_job transfer_of(const post_training_parts& p, const post_training_workl
   return j;
 }
 
-/// Of a framework's rates those that the transfer takes.
+/// The framework's rates that this transfer uses.
 transfer_rates rates_of(const loop_profile& c, const transfer_job& j) {
   transfer_rates r;
   if (j.requantise) r.requantise_rate = c.requantise_rate;

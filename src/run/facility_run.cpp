@@ -21,7 +21,7 @@ value stop_value(std::int64_t racks, const stop_effect& e) {
   return out;
 }
 
-/// The rack that draws most and the whole job, each stopping at its mean draw.
+/// The rack of highest power and the whole job, each stopping at its mean power.
 value stops_of(const scenario& s, const site_power& w) {
   const platform& p = s.platform;
   const power_smoothing& smoothing = s.facility->smoothing;

@@ -10,7 +10,7 @@
 
 namespace nvlsim {
 
-/// The jobs of a queue; generated ones are drawn.
+/// The jobs of a queue; generated ones are sampled.
 job_list queued_jobs(const cluster_queue& q, std::uint64_t seed);
 /// A schedule in numbers.
 queue_outcome queue_numbers(const job_list& jobs, const queue_setting& setting, const queue_schedule& played);

@@ -116,21 +116,21 @@ std::vector<double> cumulated_users(std::int64_t users) {
   return out;
 }
 
-void draw_the_rest(std::vector<batch_job>& jobs, const job_generator& g, std::mt19937_64& draws) {
+void sample_the_rest(std::vector<batch_job>& jobs, const job_generator& g, std::mt19937_64& source) {
   constexpr double day = 86400, minute = 60;
   const std::vector<double> users = cumulated_users(g.users);
   const double most = g.jobs_per_day / day * (1 + g.daily_swing);
   double t = 0;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    do t += exponential(draws) / most;
-    while (uniform(draws) * (1 + g.daily_swing) > 1 - g.daily_swing * std::cos(2 * std::numbers::pi * t / day));
+    do t += exponential(source) / most;
+    while (uniform(source) * (1 + g.daily_swing) > 1 - g.daily_swing * std::cos(2 * std::numbers::pi * t / day));
     batch_job& j = jobs[i];
     j.name = fmt::format("{}", i + 1);
     j.submit = seconds::from_base(t);
-    j.user = static_cast<int>(std::lower_bound(users.begin(), users.end(), uniform(draws)) - users.begin());
+    j.user = static_cast<int>(std::lower_bound(users.begin(), users.end(), uniform(source)) - users.begin());
     j.user = std::min(j.user, static_cast<int>(g.users) - 1);
     if (g.limit_over_run < 1) continue;
-    const double asked = j.run.base() * (1 + (g.limit_over_run - 1) * exponential(draws));
+    const double asked = j.run.base() * (1 + (g.limit_over_run - 1) * exponential(source));
     j.limit = seconds::from_base(std::ceil(asked / minute) * minute);
   }
 }
@@ -164,9 +164,9 @@ job_list generate_jobs(const job_generator& g, std::uint64_t seed) {
     add_runs(out.jobs, c, upto - made, with_mean(c.mean_run, sigma, g.max_run.base()));
     made = upto;
   }
-  std::mt19937_64 draws(seed);
-  shuffle(out.jobs, draws);
-  draw_the_rest(out.jobs, g, draws);
+  std::mt19937_64 source(seed);
+  shuffle(out.jobs, source);
+  sample_the_rest(out.jobs, g, source);
   return out;
 }
 

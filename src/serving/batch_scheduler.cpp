@@ -201,7 +201,7 @@ std::int64_t batch_scheduler::in_blocks(double tokens) const {
   return (static_cast<std::int64_t>(std::ceil(tokens)) + block - 1) / block * block;
 }
 
-/// KV tokens for which admission needs room. Without preemption they are held to the end.
+/// KV tokens that must be free before admission. Without preemption they are held to the end.
 std::int64_t batch_scheduler::reservation(const slot& s) const {
   const std::int64_t own =
       in_blocks(static_cast<double>(s.input) + reserve_ * static_cast<double>(s.output)) + beside(s);
@@ -213,7 +213,7 @@ std::int64_t batch_scheduler::yet_to_come() const {
   return std::max<std::int64_t>(0, outputs_ - tokens_of(steps_)) + promised_;
 }
 
-/// SGLang's new_token_ratio: less is reserved the longer nothing was preempted, and as at first once nothing runs.
+/// SGLang's new_token_ratio: reserves less the longer no preemption happened; reset when nothing runs.
 void batch_scheduler::decay_reserve() {
   if (!grows_ || set_.kv_reserve_decay == 0) return;
   const double whole = set_.kv_reserve, least = std::min<double>(set_.kv_reserve_min, whole);
@@ -264,8 +264,8 @@ bool batch_scheduler::admit(std::uint32_t i, const iteration& it, std::int64_t r
   slot& s = slots_[i];
   if (blocked()) return false;
   const std::int64_t shared = cached_tokens(s.prefixes, s.input);
-  // Fetched blocks count where they join those that the cache has by now: some may have come by another request
-  // meanwhile, or gone.
+  // Counts fetched blocks against the cache as it is now: meanwhile another request may have added some, or some
+  // were evicted.
   const bool joins = s.fetched_from <= shared && s.fetched_to > shared;
   const std::int64_t hit = std::min(s.input - 1, joins ? s.fetched_to : shared);
   if (!prompt_fits(s.input - hit, room) && !may_cut(s, it)) return false;

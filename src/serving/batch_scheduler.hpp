@@ -65,8 +65,8 @@ class batch_scheduler {
   iteration step();
   const events& last() const { return events_; }
 
-  /// Number of next iterations, up to `most`, that only decode the sequences of the last one: none of these ends,
-  /// and no prompt can begin, unless a request is submitted.
+  /// How many of the next iterations (at most `most`) only decode the sequences of the last one: none of these
+  /// ends, and no prompt can begin, unless a request is submitted.
   std::int64_t calm(std::int64_t most);
   /// What the next `n` iterations have, which must be calm.
   std::int64_t decodes() const { return decodes_; }
@@ -83,10 +83,10 @@ class batch_scheduler {
   std::int64_t peak_kv_tokens() const { return peak_kv_tokens_; }
   /// Remaining prompt tokens plus cached tokens of running sequences.
   std::int64_t load() const { return pending_ + context(); }
-  /// Whether a request would find room behind all that waits here: tokens within one iteration's budget, a place
-  /// in the batch and memory. After a refusal it is not asked again until something is freed or prompts move on.
+  /// Whether a new request would be admitted after those waiting: tokens within one iteration's budget, a place
+  /// in the batch and memory. After a refusal the answer stays no until something is freed or prompts move on.
   bool has_room(names prefixes, std::int64_t input, std::int64_t output);
-  /// Whether the last refusal stands.
+  /// Whether the last refusal is still valid.
   bool refuses() const { return no_room_at_ == changes(); }
   /// Prompt tokens of a request that are in the prefix cache.
   std::int64_t cached_tokens(names prefixes, std::int64_t input) const;

@@ -7,7 +7,7 @@ namespace nvlsim {
 
 std::int64_t batch_scheduler::calm(std::int64_t most) {
   if (decodes_ == 0 || in_progress_ > 0 || !incoming_.empty()) return 0;
-  // Those that wait to fill a batch, and growth by several tokens a step, are left to single steps.
+  // Prompts that wait to fill a batch, and multi-token steps, are simulated one by one.
   if (!waiting_.empty() && (set_.batch_wait_iterations > 0 || !blocked())) return 0;
   if (grows_ && drafts_) return 0;
   while (slots_[endings_.top().slot].life != endings_.top().life) endings_.pop();
@@ -27,7 +27,7 @@ void batch_scheduler::contexts(std::int64_t n, std::vector<std::int64_t>& out) c
   for (std::int64_t i = 1; i <= n; ++i) out.push_back(inputs_ + tokens_of(steps_ + i * decodes_));
 }
 
-/// Polls without finding requests, and counts the iterations in which ranks wait for prompts.
+/// Applies `n` iterations of empty polls, and counts iterations that ranks spent waiting for prompts.
 void batch_scheduler::pass_over_waits(std::int64_t n) {
   const std::int64_t interval = std::max<std::int64_t>(1, set_.poll_interval);
   const std::int64_t first = had_prompts_ ? now_ : std::max(now_, polled_ + set_.poll_interval);

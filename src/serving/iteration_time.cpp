@@ -353,7 +353,7 @@ expert_spread spread_of(const layer_slice& l, const engine_costs& costs) {
 
 }  // namespace
 
-/// Experts of a rank to which tokens go, of the rank with most.
+/// Experts with tokens on the busiest rank.
 double iteration_costs::experts_hit(const layer_slice& l, double expert_tokens) const {
   const expert_spread s = spread_of(l, costs_);
   return std::max(1.0, l.expert_ranks > 1
@@ -879,7 +879,7 @@ void iteration_costs::add_vision_tower(const iteration_content& it, Sink&& sink)
   sink(part_kind::attention, "vision_tower", shaped(precision::bf16, c, s), repeat);
 }
 
-/// Passes the parts of a draft's iteration on, host work aside.
+/// Copies the parts of a draft's iteration, without host work.
 struct draft_parts {
   static constexpr bool times_alone = false;
   std::function<void(part_kind, const time_and_energy&, int)> pass;

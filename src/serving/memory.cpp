@@ -30,7 +30,7 @@ std::vector<layer_slice> cached_slices(const model& m, const inference_workload&
   return out;
 }
 
-/// With the scales of INT4 checkpoints: 16 bits for 32 elements, as Kimi-K2 has them.
+/// Bytes per weight, including the scales of INT4: 16 bits for 32 elements, as in Kimi-K2.
 double stored_bytes(precision p) {
   constexpr double scale = 2.0 / 32;
   return bytes_per_element(p) + (p == precision::int4 ? scale : 0);
@@ -140,7 +140,7 @@ memory_item graphs(const model& m, const inference_profile& engine, const engine
                       m.layers.size())};
 }
 
-/// Bytes of the layers of one rank: of a token where all are kept, by window where not, and of states.
+/// Cache bytes of a rank's layers: per token (where all are kept), per window, and per state.
 struct divided_cache {
   double every = 0, states = 0;
   std::map<std::int64_t, double> windowed, beside;  ///< `beside`: in addition to pooled keys

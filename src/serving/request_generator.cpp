@@ -13,7 +13,7 @@ namespace nvlsim {
 namespace {
 
 constexpr std::uint64_t arrival_stream =
-    0x9e3779b97f4a7c15;                     // separates random draws of arrivals from those of lengths
+    0x9e3779b97f4a7c15;                     // separates random samples of arrivals from those of lengths
 constexpr std::int64_t session_block = 64;  // tokens per prefix block of a conversation
 
 /// Gamma with the given shape and mean 1 (Marsaglia and Tsang, 2000).
@@ -30,7 +30,7 @@ double gamma(std::mt19937_64& g, double shape) {
   }
 }
 
-std::int64_t draw(std::mt19937_64& g, const token_lengths& l) {
+std::int64_t sample(std::mt19937_64& g, const token_lengths& l) {
   double length = l.mean;
   if (l.shape == length_shape::uniform) {
     length *= 1 + l.spread * (2 * uniform(g) - 1);
@@ -86,15 +86,15 @@ class session_writer {
 
   void add(double arrival_s, std::int64_t room, std::int64_t max) {
     const session_settings& s = *workload_.sessions;
-    const std::int64_t turns = std::min(draw(random_, s.turns), room);
+    const std::int64_t turns = std::min(sample(random_, s.turns), room);
     const std::size_t first = out_.requests.size(), names = out_.prefixes.size();
     std::int64_t said = s.shared_prompt;
     for (std::int64_t t = 0; t < turns; ++t) {
       served_request r;
       r.arrival_s = arrival_s;
       r.input =
-          said + draw(random_, t == 0 ? s.first_input.value_or(workload_.input) : workload_.input) + images();
-      r.output = draw(random_, workload_.output);
+          said + sample(random_, t == 0 ? s.first_input.value_or(workload_.input) : workload_.input) + images();
+      r.output = sample(random_, workload_.output);
       if (t > 0) {
         r.after = static_cast<std::int32_t>(out_.requests.size()) - 1;
         r.wait_s = s.wait_mean_s * exponential(random_);
@@ -114,7 +114,7 @@ class session_writer {
 
  private:
   std::int64_t images() {
-    return workload_.images ? draw(random_, workload_.images->count) * workload_.images->tokens_each : 0;
+    return workload_.images ? sample(random_, workload_.images->count) * workload_.images->tokens_each : 0;
   }
 
   const inference_workload& workload_;
@@ -152,7 +152,7 @@ request_list replayed(const inference_workload& w) {
   }
   if (w.tick_s > 0) sort_by_arrival(out.requests);
   if (w.images)
-    for (served_request& r : out.requests) r.input += draw(g, w.images->count) * w.images->tokens_each;
+    for (served_request& r : out.requests) r.input += sample(g, w.images->count) * w.images->tokens_each;
   return out;
 }
 
@@ -205,14 +205,14 @@ void sort_by_arrival(std::vector<served_request>& all) {
   all = std::move(sorted);
 }
 
-request_lengths draw_lengths(const inference_workload& w, std::int64_t count) {
+request_lengths sample_lengths(const inference_workload& w, std::int64_t count) {
   std::mt19937_64 g(w.seed);
   request_lengths out;
   out.reserve(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) {
-    std::int64_t input = draw(g, w.input);
-    if (w.images) input += draw(g, w.images->count) * w.images->tokens_each;
-    out.emplace_back(input, draw(g, w.output));
+    std::int64_t input = sample(g, w.input);
+    if (w.images) input += sample(g, w.images->count) * w.images->tokens_each;
+    out.emplace_back(input, sample(g, w.output));
   }
   return out;
 }
@@ -222,7 +222,7 @@ request_list generate_requests(const inference_workload& w, std::int64_t longest
   if (w.sessions) return conversations(w, longest);
   request_list out;
   arrival_clock clock(w.arrivals, w.seed);
-  for (const auto& [input, output] : draw_lengths(w, w.requests)) {
+  for (const auto& [input, output] : sample_lengths(w, w.requests)) {
     served_request r;
     r.arrival_s = w.load == load_kind::open_loop ? clock.next() : 0;
     r.input = input;

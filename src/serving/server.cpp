@@ -19,7 +19,7 @@ struct server::worker : worker_state {
   std::optional<cache_tiers> tiers;
   std::int32_t kind = 0;
   double begin = 0;
-  // Iterations that were ordered as one: how many, and of each its cached tokens, its time and its end.
+  // Iterations scheduled as one stretch: their number, and the cached tokens, time and end of each.
   std::size_t stretch = 0;
   bool settled = false;                ///< its scheduler has passed over the stretch
   int fetching = 0;                    ///< requests for which blocks are fetched
@@ -304,7 +304,7 @@ bool server::begin_stretch(std::size_t i, double t) {
   return true;
 }
 
-/// A request comes to a worker. Iterations of its stretch that have not begun by then are single again. One that
+/// A request reaches a worker: iterations that have not begun by then are simulated singly again. One that
 /// ends at that date has not ended yet, unless its worker comes before the one whose iteration ends now.
 void server::cut_stretch(std::size_t i, double t) {
   worker& w = workers_[i];

@@ -20,7 +20,7 @@
 namespace nvlsim {
 namespace {
 
-/// Reasons due to single requests.
+/// Reasons caused by individual requests.
 std::vector<std::string> request_reasons(const model& m, const inference_workload& w,
                                          const schedule_limits& limits, const request_list& list) {
   std::int64_t longest = 0, longest_prompt = 0, beyond_model = 0, beyond_cache = 0;
@@ -57,7 +57,7 @@ std::int64_t longest_prompt(const request_list& list) {
   return out;
 }
 
-/// Adds what a case gave, whose workers it represents `times` times.
+/// Adds the outcome of a case; each of its workers stands for `times` equal ones.
 void add_outcome(serving_outcome& to, serving_outcome from, std::int64_t times) {
   const auto before = static_cast<std::int32_t>(to.workers.size());
   for (worker_record& w : from.workers) {
@@ -82,7 +82,7 @@ void add_outcome(serving_outcome& to, serving_outcome from, std::int64_t times) 
   to.steady_from_s = std::max(to.steady_from_s, from.steady_from_s);
   to.steady_to_s = before == 0 ? from.steady_to_s : std::min(to.steady_to_s, from.steady_to_s);
   to.limits.add(from.limits);
-  to.at_half = from.at_half;  // of loads that come by themselves, which are one case
+  to.at_half = from.at_half;  // only for loads with arrival times, which are one case
   to.at_last = from.at_last;
 }
 
@@ -108,7 +108,7 @@ tier_store store_of(const platform& p, const cache_tier& t, double host_copy_sha
   return {t.capacity.value_or(out.capacity), t.rate.value_or(out.rate)};
 }
 
-/// A tier without size or rate is none.
+/// Why tiers lack a size or a rate; such a run is refused.
 std::vector<std::string> tier_reasons(const platform& p, const inference_workload& w) {
   constexpr std::array names = {"cpu", "nvme", "pool"};
   std::vector<std::string> out;
@@ -184,8 +184,8 @@ class load_setup {
         run_.reasons.push_back(std::move(reason));
   }
 
-  /// Draws the requests: those of the fullest replica if each serves alone.
-  bool draw_requests() {
+  /// Samples the requests: those of the fullest replica if each serves alone.
+  bool sample_requests() {
     inference_workload drawn = case_.workload;
     if (dealt(drawn)) {
       shares_ = shares_of(case_.hardware, drawn, options_.fold);
@@ -204,7 +204,7 @@ class load_setup {
     if (shared && shared->list) {
       list_ = *shared->list;
       shares_ = shared->shares;
-    } else if (!draw_requests()) {
+    } else if (!sample_requests()) {
       return false;
     } else if (shared) {
       shared->list = list_;
@@ -304,7 +304,7 @@ class load_setup {
     }
   }
 
-  /// Of workers on this hardware, each of which stands for `times`.
+  /// Prices of stretches on this hardware; each worker stands for `times` equal ones.
   static stretch_pricing stretches_of(worker_prices& prices, const std::vector<std::size_t>& hardware,
                                       std::int64_t times) {
     return {[&prices, hardware](std::size_t worker, std::int64_t decodes, std::span<const std::int64_t> contexts,

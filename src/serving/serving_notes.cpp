@@ -49,7 +49,7 @@ void dealt_notes(const inference_workload& w, std::vector<std::string>& out) {
   if (!dealt(w)) return;
   if (w.replicas > 1)
     out.emplace_back(
-        "all replicas draw the same request lengths; replicas with equally many requests form one class");
+        "all replicas get the same request lengths; replicas with equally many requests form one class");
   if (w.input.spread == 0 && w.output.spread == 0)
     out.emplace_back("all requests have the same length, so they start and end in lockstep, unlike real ones");
 }
@@ -121,7 +121,7 @@ std::vector<std::string> serving_notes(const serving_case& c, std::int64_t worke
 
 namespace {
 
-/// Engines of a load that are set alike.
+/// Engines with the same settings.
 struct engine_scope {
   const engine_overrides& given;
   engine_settings set;
@@ -144,7 +144,7 @@ std::vector<engine_scope> scopes_of(const inference_profile& engine, const infer
   return out;
 }
 
-/// Why a setting that the scenario gives acts on none of the engines that it is given for; else empty.
+/// Why a setting of the scenario has no effect on any engine that it is given for; empty if it has one.
 std::string_view reason_to_idle(const engine_field& f, const std::vector<engine_scope>& scopes) {
   std::string_view first;
   for (const engine_scope& s : scopes) {

@@ -76,7 +76,7 @@ struct shared_runs {
 
   /// Forgets requests and runs of another load.
   void run_under(const inference_workload& w);
-  /// The number of an earlier run that goes alike under these limits. None with pools: those of both would count.
+  /// Index of an earlier run whose result these limits do not change. None with pools: the limits of both matter.
   std::optional<std::size_t> like(const schedule_limits& limits, const inference_workload& w) const;
   void remember(const schedule_limits& limits, const inference_workload& w, const limits_use& used);
 

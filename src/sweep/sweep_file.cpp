@@ -183,7 +183,7 @@ draw read_draw(const std::string& pointer, reader r) {
     d.integer = r.boolean_or("integer", false);
     if (d.low.unit != d.high.unit) r.fail("to", "the unit differs from the unit of from");
     if (d.logarithmic && !(d.low.number > 0 && d.high.number > 0))
-      r.fail("from", "a logarithmic draw needs positive numbers");
+      r.fail("from", "\"from\" and \"to\" must be positive with \"logarithmic\": true");
   }
   r.done();
   return d;

@@ -1,4 +1,4 @@
-// Runs the points of a shard, each in its own process. The engine can be used once per process, and a crash loses
+// Runs the points of a shard, each in its own process. The simulation engine works once a process; a crash loses
 // only one point.
 #include <fmt/format.h>
 #include <poll.h>

@@ -25,7 +25,7 @@ struct stage_content {
   double last_layer =
       0;  ///< dense parameters of a chunk's last layer, whose backward runs first; the largest of several chunks
   double gathered = 0;             ///< parameters of the largest layer that FSDP shards, experts included
-  double vectors = 0;              ///< parameters that are no matrices of layers: vocabulary tables
+  double vectors = 0;              ///< parameters outside layer matrices: vocabulary tables
   double towers = 0;               ///< of encoders in front of the first layer
   double adapters = 0;             ///< of LoRA with a stated rank
   std::vector<bytes> activations;  ///< per micro-batch, by local chunk
@@ -320,7 +320,7 @@ void add_activations(memory_adder& add, const training_context& c, const stage_c
   });
 }
 
-/// Which of the temporaries are counted: all; all but those of recomputation; those of every sharding.
+/// Which temporaries to count: all; all but those of recomputation; those that every sharding has.
 enum class temporaries { all, kept, certain };
 
 /// The loss and what is allocated beside the activations as the backward pass begins.

@@ -66,7 +66,7 @@ class operator_list {
   /// The adapter of a projection, if the workload has adapters there (`target`): two narrow products in 16 bits,
   /// whose result is added to that of the projection.
   void adapt(bool target, layer_operator projection, adapted_side side);
-  /// Runs `o` in the format that a recipe keeps it in, if it keeps one.
+  /// Sets the format of `o`'s operands to `format`, if given and the recipe's GEMMs are not in BF16.
   void run_in(layer_operator& o, const std::optional<precision>& format) const;
   /// `moved`: bytes read and written if tensors have 16 bits. `backward_share`: how many times these the backward
   /// pass moves. [assumed]

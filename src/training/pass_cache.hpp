@@ -14,7 +14,7 @@
 
 namespace nvlsim {
 
-/// What the price of a pass depends on, among layouts of one job: not the chunks, the order of the passes or the
+/// Key: everything that the price of a pass depends on within a job. Not the chunks, the order of passes or the
 /// sizes of the stages, and the sharding only under FSDP. A schedule counts by its recipe: what it keeps
 /// for offloading, and what it sends to experts.
 using pass_key = std::array<std::int64_t, 18>;

@@ -19,7 +19,7 @@ training_workload cheapest(training_workload w) {
   return w;
 }
 
-/// Least seconds of a chunk's passes, by kind of pass. 0 for kinds that the schedule does not use.
+/// Shortest time of a chunk's passes, seconds, by pass kind. 0 for kinds that the schedule does not use.
 struct chunk_floor {
   double seconds[pass_kinds] = {};
   double deferrable = 0;  ///< of the gradients, what may follow when the pipeline has drained
@@ -90,7 +90,7 @@ struct step_floor::passes {
                     end(c, true, pass_kind::backward_input) + end(c, true, pass_kind::backward_weight));
   }
 
-  /// What of the head's gradients may be deferred.
+  /// Part of the time of the head's gradients that may be deferred, seconds.
   double deferrable(const training_context& c) {
     return std::max(0.0, head(c, pass_kind::backward, true) - end(c, true, pass_kind::backward_input));
   }

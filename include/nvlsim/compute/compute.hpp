@@ -20,7 +20,7 @@ std::string_view name(kernel_resource b);
 /// What one kernel launch costs.
 struct kernel_cost {
   seconds time;
-  flops work;   ///< useful arithmetic
+  flops work;   ///< useful FLOPs
   bytes moved;  ///< HBM traffic
   kernel_resource limit = kernel_resource::launch;
   seconds launch = {};  ///< part of `time` before the kernel moves bytes or computes
@@ -33,7 +33,7 @@ struct gemm_shape {
   double groups = 1;
   double output_element_bytes = 2;  ///< 8 for a weight gradient accumulated in FP32 (read and written)
   double weight_element_bytes = 0;  ///< if weights are stored in another format than the operands; 0: the same
-  bool sparse = false;              ///< weights with 2:4 structured sparsity; `work` still counts every element
+  bool sparse = false;              ///< weights with 2:4 structured sparsity; FLOPs still count every element
   bool repeated = false;            ///< a benchmark that reuses its operands, which then come from L2 if they fit
 };
 kernel_cost gemm_cost(const gpu_spec& gpu, const gemm_params& p, precision operands, const gemm_shape& s);
@@ -157,8 +157,8 @@ struct expert_routing {
 };
 /// Every expert gets the same number of tokens.
 expert_load balanced_load(const expert_routing& r);
-/// Expert popularity follows a power law. The load is that of the fullest rank, averaged over `draws` draws; equal
-/// seeds give equal loads.
+/// Expert popularity follows a power law. The load is that of the fullest rank, averaged over `draws` samples;
+/// equal seeds give equal loads.
 expert_load skewed_load(const expert_routing& r, double exponent, int draws = 12, std::uint64_t seed = 12345);
 
 /// The experts of one rank after dispatch, gate and up projection in one GEMM.

@@ -1,4 +1,4 @@
-// The engine as a library that a program loads when it simulates: loading SimGrid takes longer than most commands.
+// The simulation engine as a library, loaded when needed: loading SimGrid takes longer than most commands.
 #pragma once
 
 #include "nvlsim/engine/operation_actors.hpp"
@@ -8,7 +8,7 @@
 
 namespace nvlsim {
 
-/// The engine's functions.
+/// The functions of the simulation engine.
 struct engine_functions {
   decltype(&nvlsim::simulate) simulate;
   decltype(&nvlsim::serve_by_actors) serve_by_actors;

@@ -20,8 +20,8 @@ struct simulation_options {
 /// not released and SimGrid's clock continues, so prefer one process per call.
 timeline simulate(const plan& p, const platform& hardware, const simulation_options& options = {});
 
-/// Loads the engine where it is a library of its own, as the functions of this module do when they are called. A
-/// process whose children simulate loads it once for all of them. Throws io_error if the library is missing.
+/// Loads the simulation engine where it is a library of its own, as the functions of this module do when called.
+/// A process whose children simulate loads it once for all of them. Throws io_error if the library is missing.
 void load_engine();
 
 }  // namespace nvlsim

@@ -22,7 +22,7 @@ enum class over_limit {
 struct power_smoothing {
   constant<joules> storage_per_gpu;        ///< in the power supplies
   constant<watts> rack_floor;              ///< below, racks burn power
-  constant<watts> rise_per_s, fall_per_s;  ///< of a rack; the supplies' draw changes no faster
+  constant<watts> rise_per_s, fall_per_s;  ///< of a rack; the supplies' power changes no faster
 };
 
 struct facility_spec {

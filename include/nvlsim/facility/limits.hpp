@@ -41,10 +41,10 @@ struct rack_limit {
 rack_limit limit_of_rack(const power_budget& b, const std::optional<rack_cooling>& c, std::int64_t racks,
                          double pue);
 
-/// Racks that fit into `budget` (at the racks' supplies) if each draws `each`. Requires power above zero.
+/// Racks that fit into `budget` (at the racks' supplies) if each has power `each`. Requires power above zero.
 std::int64_t racks_within(watts budget, watts each);
 
-/// Racks whose work is independent: draws of mean `mean` and standard deviation `deviation` each. The largest
+/// Racks whose loads are independent: powers of mean `mean` and standard deviation `deviation` each. The largest
 /// number whose sum stays within `budget` except for a share of the time that `deviations` standard deviations
 /// leave (3.09: a thousandth). [docs/facility.md#oversubscription]
 std::int64_t independent_racks_within(watts budget, watts mean, watts deviation, double deviations);

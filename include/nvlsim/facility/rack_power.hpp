@@ -32,7 +32,7 @@ std::vector<rack_kind> kinds_of_racks(const parallelism& par, const placement& p
 /// Power at the supplies of a rack whose GPUs draw `gpus` in all: CPUs at idle, trays and switches, supply losses.
 watts rack_draw(const platform& p, watts gpus);
 
-/// Draws over one period at the supplies of racks, before and after smoothing, and at the site's meter.
+/// Power over one period at the supplies of racks, before and after smoothing, and at the site's meter.
 struct site_power {
   power_wave rack_load;  ///< of the rack with the highest peak, as it asks
   power_wave rack_draw;  ///< the same rack, smoothed

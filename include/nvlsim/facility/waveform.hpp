@@ -48,7 +48,7 @@ power_wave condensed(const power_wave& w, std::size_t pieces);
 /// period stays. Requires constant pieces. Takes time linear in the pieces. [docs/facility.md#storage]
 power_wave with_storage(const power_wave& w, joules storage);
 
-/// The least draw that is never below `w` and never rises or falls faster than given (watts a second; zero: no
+/// The least power that is never below `w` and never rises or falls faster than given (watts a second; zero: no
 /// limit): power is burnt before a rise and after a fall. Requires constant pieces. [docs/facility.md#burning]
 power_wave with_ramp_limits(const power_wave& w, double rise_W_per_s, double fall_W_per_s);
 
@@ -69,8 +69,8 @@ watts largest_change_within(const power_wave& w, seconds window);
 struct stop_effect {
   watts drop;
   seconds ridden;        ///< how long the storage takes up the whole drop
-  seconds ramp;          ///< until the draw is down to the load at the ramp limit; zero without a limit
-  joules stored, burnt;  ///< of what the ramp draws above the load
+  seconds ramp;          ///< until the power is down to the load at the ramp limit; zero without a limit
+  joules stored, burnt;  ///< of the power of the ramp above the load
 };
 /// `storage` is what the storage can take up, `fall_W_per_s` the ramp limit (zero: none).
 stop_effect effect_of_stop(watts before, watts after, joules storage, double fall_W_per_s);

@@ -2,7 +2,7 @@
 //
 // This module makes decisions and has no clock. `begin_operation` and `happen` add orders, each an event with a
 // time. The caller keeps the time and calls `happen` when an order is due. `run_by_queue` uses a queue of events;
-// `run_operation_by_actors` of the engine uses SimGrid, and agrees with it to 1e-9.
+// `run_operation_by_actors` uses the simulation engine, SimGrid, and agrees with it to 1e-9.
 #pragma once
 
 #include <array>
@@ -163,7 +163,7 @@ struct operation_state {
   std::int64_t corrupted = 0;                              ///< corruptions not noticed yet
   double clean = std::numeric_limits<double>::infinity();  ///< progress of the last copy before the first one
 
-  std::vector<std::mt19937_64> draws;  ///< by component, so that policies do not change failures
+  std::vector<std::mt19937_64> draws;  ///< random sources by component, so that policies do not change failures
   std::vector<life_queue> lives;       ///< by component; empty unless it ages
   std::vector<std::int64_t> lemons;    ///< trays
   std::map<std::int64_t, std::int64_t> lemon_failures;

@@ -23,7 +23,7 @@ struct child_process {
 };
 
 /// Starts a child that sends the text returned by `speak` and exits. The child dies with its parent, and has the
-/// engine loaded. Throws internal_error, or io_error if the engine is missing.
+/// simulation engine loaded. Throws internal_error, or io_error if the simulation engine is missing.
 child_process start_child(const std::function<std::string()>& speak);
 /// Waits until the child exits. Returns its waitpid status.
 int end_of(const child_process& c);

@@ -16,7 +16,7 @@ inline constexpr std::int64_t max_requests = 10'000'000;
 void refuse_many(std::vector<std::string>& reasons, std::int64_t requests, const char* whose = "");
 
 /// Whether requests are dealt to replicas before the start, so that each serves alone: all that come at once or
-/// from clients, in turn, with constant or uniform lengths. All replicas then draw the same lengths.
+/// from clients, in turn, with constant or uniform lengths. All replicas then get the same lengths.
 bool dealt(const inference_workload& w);
 
 /// Limits of a worker, without clients. Every rank of attention data parallelism adds its own batch and token

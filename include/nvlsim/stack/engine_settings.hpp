@@ -34,7 +34,7 @@ enum class preemption_policy {
 };
 inline constexpr std::array<std::string_view, 3> preemption_policies = {"none", "recompute", "swap"};
 
-/// Ranks of an engine, and how many engines work alike.
+/// Ranks of a replica of an engine, and how many replicas there are.
 struct rank_counts {
   int tp = 1, pp = 1, ep = 1;
   int attention_dp = 1;  ///< ranks that keep their own sequences and share experts; then `tp` is 1
@@ -174,7 +174,7 @@ inline constexpr auto fields = std::to_array<engine_field>({
     {.name = "replicas",
      .aliases = {"data_parallel_size", "dp", "workers"},
      .member = &rank_counts::replicas,
-     .meaning = "equal engines, each with requests of its own",
+     .meaning = "copies of the engine, each with requests of its own",
      .refused = {.stack = of_layouts}},
     {.name = "prefill",
      .aliases = {},
