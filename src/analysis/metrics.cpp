@@ -245,7 +245,7 @@ constexpr measured_metric<training_metrics> training_rows[] = {
       .unit = metric_unit::gram,
       .direction = better::smaller,
       .meaning = "Carbon dioxide equivalent of the energy at the meter of a step.",
-      .null_when = "the facility states no carbon of its grid",
+      .null_when = "the facility states no carbon intensity of its grid",
       .needs = metric_needs::facility},
      [](const training_metrics& t) -> metric_value { return optional(t.site->took.carbon_g); }},
     {{.name = "bill_per_step_usd",
@@ -253,7 +253,7 @@ constexpr measured_metric<training_metrics> training_rows[] = {
       .direction = better::smaller,
       .meaning = "Cost of a step under the facility's price model, divided by the useful share of time: rent or "
                  "ownership, power of owners, goodput, evictions.",
-      .null_when = "the facility states no money",
+      .null_when = "the scenario has no /facility/money",
       .needs = metric_needs::facility},
      [](const training_metrics& t) -> metric_value {
        return optional(t.site->bill ? std::optional(t.site->bill->base()) : std::nullopt);
@@ -462,7 +462,7 @@ constexpr measured_metric<served_metrics> inference_rows[] = {
       .unit = metric_unit::gram,
       .direction = better::smaller,
       .meaning = "Carbon dioxide equivalent of the energy at the meter of a million generated tokens.",
-      .null_when = "the facility states no carbon of its grid",
+      .null_when = "the facility states no carbon intensity of its grid",
       .needs = metric_needs::facility},
      [](const served_metrics& t) -> metric_value { return per_million(t.site->took.carbon_g, t); }},
     {{.name = "bill_per_million_tokens_usd",
@@ -471,7 +471,7 @@ constexpr measured_metric<served_metrics> inference_rows[] = {
       .meaning =
           "Cost of a million generated tokens under the facility's price model, divided by the useful share of "
           "time: rent or ownership, power of owners, goodput, evictions.",
-      .null_when = "the facility states no money",
+      .null_when = "the scenario has no /facility/money",
       .needs = metric_needs::facility},
      [](const served_metrics& t) -> metric_value {
        return per_million(t.site->bill ? std::optional(t.site->bill->base()) : std::nullopt, t);

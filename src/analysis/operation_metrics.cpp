@@ -63,7 +63,7 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
       .unit = metric_unit::gram,
       .direction = better::smaller,
       .meaning = "Carbon dioxide equivalent of the fleet's energy at the meter.",
-      .null_when = "the facility states no carbon of its grid",
+      .null_when = "the facility states no carbon intensity of its grid",
       .needs = metric_needs::fleet},
      [](const record& o) -> metric_value {
        return o.fleet->carbon_g ? metric_value(*o.fleet->carbon_g) : metric_value();
@@ -71,8 +71,8 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
     {{.name = "fleet_bill_usd",
       .unit = metric_unit::usd,
       .direction = better::smaller,
-      .meaning = "What is paid for the fleet's ready and starting replicas, as the facility's money says.",
-      .null_when = "the facility states no money",
+      .meaning = "What is paid for the fleet's ready and starting replicas, at the prices of /facility/money.",
+      .null_when = "the scenario has no /facility/money",
       .needs = metric_needs::fleet},
      [](const record& o) -> metric_value {
        return o.fleet->bill ? metric_value(o.fleet->bill->base()) : metric_value();
@@ -231,7 +231,7 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
       .unit = metric_unit::gram,
       .direction = better::smaller,
       .meaning = "Carbon dioxide equivalent of that energy.",
-      .null_when = "the facility states no carbon of its grid",
+      .null_when = "the facility states no carbon intensity of its grid",
       .needs = metric_needs::facility},
      [](const record& o) -> metric_value {
        return o.site->took.carbon_g ? metric_value(*o.site->took.carbon_g) : metric_value();
@@ -239,10 +239,9 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
     {{.name = "bill_usd",
       .unit = metric_unit::usd,
       .direction = better::smaller,
-      .meaning =
-          "What is paid for all GPUs of the cluster until the job or the run ends, as the facility's money says, "
-          "whatever came of the time.",
-      .null_when = "the facility states no money",
+      .meaning = "What is paid for all GPUs of the cluster until the job or the run ends, at the prices of "
+                 "/facility/money, whatever came of the time.",
+      .null_when = "the scenario has no /facility/money",
       .needs = metric_needs::facility},
      [](const record& o) -> metric_value {
        return o.site->paid ? metric_value(o.site->paid->base()) : metric_value();
@@ -252,7 +251,7 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
       .direction = better::smaller,
       .meaning = "Cost of a million tokens of kept steps under the facility's price model: what is paid, over the "
                  "share of time that evictions of spot GPUs leave.",
-      .null_when = "the facility states no money, or no step was kept",
+      .null_when = "the scenario has no /facility/money, or no step was kept",
       .needs = metric_needs::facility},
      [](const record& o) -> metric_value {
        const double tokens = o.training ? o.training->tokens : 0;

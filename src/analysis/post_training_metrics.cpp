@@ -313,13 +313,13 @@ void add_notes(result& r, const post_training_workload& w, const post_training_m
                     "of an update",
                     percent(run.fill), packing_names[static_cast<std::size_t>(w.packing)], w.mini_batch));
   if (w.algorithm == post_training_algorithm::dapo && w.loop.kept_share >= 1)
-    r.notes.push_back("dapo drops no prompts: kept_share, the share of those that teach anything, is 1");
+    r.notes.push_back("dapo drops no prompts, because kept_share, the share of prompts that teach anything, is 1");
   if (w.algorithm == post_training_algorithm::ppo && !w.models.critic)
-    r.notes.push_back("the critic is taken to have the policy's shape and layout");
+    r.notes.push_back("assumed: the critic has the policy's shape and layout");
   if (w.algorithm == post_training_algorithm::distillation && !w.models.teacher)
-    r.notes.push_back("the teacher is taken to have the policy's shape and layout");
+    r.notes.push_back("assumed: the teacher has the policy's shape and layout");
   if (w.reward.on_trainer && !w.models.reward)
-    r.notes.push_back("the reward model is taken to have the policy's shape and layout");
+    r.notes.push_back("assumed: the reward model has the policy's shape and layout");
 }
 
 }  // namespace

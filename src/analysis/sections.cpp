@@ -237,7 +237,7 @@ void judge_load(result& r, const serving_run& run, const inference_workload& w, 
   }
   if (w.objective.any())
     r.notes.push_back(fmt::format("the objective is {}: {:.4g} % of the requests are within every limit; {}",
-                                  is_short          ? "not judged by so short a run"
+                                  is_short          ? "not judged, because the run is too short"
                                   : i.objective_met ? "met"
                                                     : "missed",
                                   100 * *i.slo_attained_fraction,

@@ -18,7 +18,7 @@ exit_code execute(const fit_arguments& a) {
     throw input_error(
         {{"-o",
           "",
-          fmt::format("{} has the stacks that the fit starts from, which would be overwritten", a.output),
+          fmt::format("{} holds the stacks that the fit starts from; the fit would overwrite them", a.output),
           {}}});
   for (const std::string& t : a.tables) detail("reads " + t);
   const auto report = [](const std::string& line) { note("fit: " + line); };

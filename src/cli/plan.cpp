@@ -493,7 +493,8 @@ exit_code execute(const new_arguments& a) {
   problems.throw_if_any();
   add_sets(base, a.sets, problems);
   for (const override_option& o : base.overrides)
-    problems.add("--set", o.pointer, "a scenario file has no values of stacks and models; give it to nvlsim run");
+    problems.add("--set", o.pointer,
+                 "a scenario file cannot hold values of stacks and models; use this --set with nvlsim run");
   problems.throw_if_any();
   static_cast<void>(read_base(base));  // reports what is wrong before it is written
   for (const std::string& what : assumed) note(fmt::format("nvlsim: assumed: {}", what));

@@ -104,9 +104,8 @@ void add_post_training(CLI::App* c, plan_arguments& a) {
   add_platforms(c, a, "Platforms, comma separated; with a scenario: instead of its own");
   add_gpus(c, a, "GPUs to divide between rollouts and training");
   c->get_option("--gpus")->required();
-  c->add_option("--more", a.more, "Also tell what so many more GPUs bring in each pool")
-      ->check(whole_from(1, 1 << 24));
-  c->add_option("--staleness", a.staleness, "Updates that a sample may be old: 0,1 (default: 0,1,2)")
+  c->add_option("--more", a.more, "Also print what N more GPUs gain in each pool")->check(whole_from(1, 1 << 24));
+  c->add_option("--staleness", a.staleness, "How many updates old a sample may be: 0,1 (default: 0,1,2)")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(whole_from(0, 1000));

@@ -139,9 +139,9 @@ std::vector<run_input> inputs_of(const run_arguments& a, const data_folders& dat
   if (a.draft.empty()) return out;
   diagnostics problems;
   if (!out.empty())
-    problems.add(
-        a.draft.front().first, "",
-        fmt::format("makes a scenario; give either it or {}, and change a scenario with --set", out.front().name));
+    problems.add(a.draft.front().first, "",
+                 fmt::format("defines a new scenario and cannot be combined with {}; change a scenario with --set",
+                             out.front().name));
   problems.throw_if_any();
   std::vector<std::string> assumed;
   value text = draft_run(a.draft, data, assumed, problems);
@@ -195,11 +195,11 @@ std::optional<result> raise_load(scenario& s, const run_input& from, std::vector
                    : fmt::format("every load up to {:.6g} {} meets the objective ({} runs)", h.load, unit, h.runs);
   if (h.bounded && h.short_run)
     verdict.too_short =
-        "the length of the run limits the load, not the objective: slightly more load also meets it, but the "
-        "queue is still growing; use more requests";
+        "the run is too short to find the limit: slightly more load also meets the objective, but the queue is "
+        "still growing; use more requests";
   if (h.few())
     note +=
-        fmt::format("; only {:.0f} requests count, and the result is reliable from {:.0f} on; use more requests",
+        fmt::format("; only {:.0f} requests were measured, and a reliable result needs {:.0f}; use more requests",
                     h.counted, h.enough());
   s = from.read(overrides, data);
   return std::nullopt;

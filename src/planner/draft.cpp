@@ -92,7 +92,7 @@ value draft_serving(const serving_draft& d, const data_folders& data, std::vecto
   else slo.set("share", d.share.value_or(usual_share));
   if (!d.means && !d.share)
     assumed.push_back(fmt::format("limits hold for {:g} % of the requests (--share, --mean)", 100 * usual_share));
-  assumed.emplace_back("requests arrive as a Poisson process, all of the lengths given");
+  assumed.emplace_back("requests arrive as a Poisson process and all have the given lengths");
   return value::object{
       {"schema", "nvlsim.scenario/1"},
       {"name",

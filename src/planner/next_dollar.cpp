@@ -32,7 +32,7 @@ constexpr knob_row knob_rows[] = {
     {"hbm_capacity",
      {"/gpu/hbm_usable", "/gpu/hbm_nominal"},
      false,
-     "the layout stays; plan training or serving finds one that uses it"},
+     "the layout is unchanged; plan training or plan serving finds one that uses the memory"},
     {"gpu_power", {"/gpu/tdp", ""}, false, ""},
     {"nvlink_bandwidth", {"/gpu/nvlink", ""}, false, ""},
     {"c2c_bandwidth", {"/gpu/c2c", ""}, false, "nothing moves between CPU and GPU"},
@@ -95,7 +95,11 @@ bool smaller_is_better(const std::string& metric) {
     throw input_error({{"--objective", "", fmt::format("unknown metric \"{}\"", metric), nearest(metric, names)}});
   }
   if (m->direction == better::neither)
-    throw input_error({{"--objective", "", fmt::format("neither more nor less of \"{}\" is better", metric), {}}});
+    throw input_error(
+        {{"--objective",
+          "",
+          fmt::format("\"{}\" cannot be ranked, because neither larger nor smaller is better", metric),
+          {}}});
   return m->direction == better::smaller;
 }
 

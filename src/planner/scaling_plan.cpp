@@ -112,7 +112,7 @@ std::vector<std::int64_t> sizes_of(const std::string& text) {
     throw input_error(
         {{"--gpus",
           "",
-          fmt::format("\"{}\" is none of 72..9216 (doubling), 72,144,576 or a mixture; sizes are from 1 "
+          fmt::format("\"{}\" is not a list of GPU counts: use 72..9216 (doubling), 72,144,576 or both, from 1 "
                       "to 10000000",
                       text),
           {}}});

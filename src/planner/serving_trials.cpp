@@ -66,9 +66,9 @@ server_held run_trial(const plan_base& base, const server_trial& t, const plan_w
     out.requests = w.requests;
     out.users = h.stopped ? h.in_flight : in_flight(s, w);
     if (h.stopped) out.limit = "interrupted: it may hold more";
-    else if (!h.bounded) out.limit = "every load tried is held";
-    else if (h.short_run) out.limit = "the length of the run limits the load, not the objective";
-    else if (h.few()) out.limit = "few requests count, so the load depends on chance";
+    else if (!h.bounded) out.limit = "every load that was tried meets the limits";
+    else if (h.short_run) out.limit = "the runs are too short to find the limit";
+    else if (h.few()) out.limit = "too few requests were measured for a reliable load";
   } catch (const input_error& e) {
     out.missed = e.problems().empty() ? e.what() : e.problems().front().what;
   }

@@ -69,7 +69,7 @@ class run_planner {
     const auto* w = std::get_if<training_workload>(&base_.workload);
     if (!w) problems.add(base_.file, "/workload/kind", "plan training needs a training workload");
     else if (q_.days > 0 && !w->token_budget)
-      problems.add("--tokens", "", "a number of days needs the tokens of the whole run");
+      problems.add("--tokens", "", "--days needs the tokens of the whole run");
     if (q_.gpus == 0 && q_.days == 0) problems.add("--days", "", "give --days or --gpus");
     problems.throw_if_any();
     if (!q_.failures.empty()) check_failures();

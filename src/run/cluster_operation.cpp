@@ -122,7 +122,7 @@ site_figures site_of_cluster(result& out, const scenario& s, const priced_cluste
   for (const cluster_seed& r : study.runs) batch += r.queue.time.useful + r.queue.time.redone;
   if (batch > 0) {
     work.push_back({drawn_by_batch(s, c), batch / all});
-    out.notes.push_back(fmt::format("assumed power of a batch job's GPU with its share of the rack: {:.4g} W",
+    out.notes.push_back(fmt::format("assumed: a GPU in a batch job takes {:.4g} W, its share of the rack included",
                                     work.back().each.base()));
   }
   return site_of_shares(out, s, {std::move(work), study.setup.queue.duration, goodput});

@@ -103,8 +103,8 @@ void add_other_band_reasons(explanation& e, const scenario& s) {
   const std::string within = fmt::format("{:+.0f} to {:+.0f} %", 100 * (e.band->first / *e.amount - 1),
                                          100 * (e.band->second / *e.amount - 1));
   e.band_reasons.push_back(
-      operation ? fmt::format("90 % of the seeds are within {}; errors of the step time and of the rates of "
-                              "failures are not in it",
+      operation ? fmt::format("90 % of the seeds are within {}; errors of the step time and of failure "
+                              "rates are not included",
                               within)
       : loop    ? fmt::format("90 % of published steps of the framework are within {}", within)
                 : fmt::format("90 % of similar measured collectives are within {} (cross-validation over rows and "

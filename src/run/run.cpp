@@ -272,7 +272,8 @@ void run_jobs(run_record& out, const scenario& s, const shared_workload& w) {
   const platform fabric = run_shared(out, s, w);
   if (!out.outcome.reasons.empty()) return;
   out.outcome.notes.push_back(
-      "GPUs in no job and no background traffic are idle; jobs alone have the same leaves to themselves");
+      "GPUs without a job or background traffic are idle; a job alone runs on the same leaves as beside the "
+      "others");
   add_links(out, fabric);
 }
 

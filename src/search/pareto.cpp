@@ -75,7 +75,7 @@ pareto_study study_pareto(scenario s, std::int64_t gpus, const std::vector<std::
   const auto* given = std::get_if<inference_workload>(&s.workload);
   if (!given || given->load == load_kind::trace)
     throw input_error(
-        {{s.file, "/workload", "a Pareto study needs an inference workload with its own request lengths", {}}});
+        {{s.file, "/workload", "a Pareto study needs an inference workload that states request lengths", {}}});
   inference_workload base = *given;
   base.load = load_kind::closed_loop;
   base.measured = {.steady = true};

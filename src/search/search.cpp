@@ -76,7 +76,7 @@ searcher::searcher(const scenario& s, const search_options& o) : scenario_(s), o
 std::string searcher::hint_for(const metric& m) const {
   const bool bill = m.unit == metric_unit::usd && m.name.starts_with("bill_");
   if (bill && scenario_.facility && !scenario_.facility->money)
-    return " is not known: the facility has no money; give one, --set /facility/money={...}";
+    return " is not known: the facility states no costs; add them, --set /facility/money={...}";
   if (m.unit == metric_unit::usd && !bill && !scenario_.platform.price.per_gpu)
     return " is not known: the platform has no price; give one, --set '/platform/price/per_gpu=4 USD/h'";
   const auto* w = std::get_if<training_workload>(&scenario_.workload);
@@ -97,8 +97,11 @@ ranked_metric searcher::metric_named(const std::string& name, const char* option
   }
   const metric& m = *find_metric(name);
   if (m.direction == better::neither)
-    problems.add(option, "",
-                 fmt::format("neither more nor less of \"{}\" is better; it can be a constraint", name));
+    problems.add(
+        option, "",
+        fmt::format(
+            "\"{}\" cannot be ranked, because neither larger nor smaller is better; it can be a constraint",
+            name));
   if (const std::string hint = hint_for(m); !hint.empty()) problems.add(option, "", name + hint);
   return {static_cast<std::size_t>(at - space_->metrics.begin()), m.direction == better::smaller ? 1.0 : -1.0};
 }

@@ -26,12 +26,13 @@ class operation_layouts final : public search_space {
       : scenario_(s), case_(std::get<operation_case>(s.workload)) {
     const std::int64_t domain = std::max(1, s.platform.gpus_per_rack());
     if (!is_followed_alone(s)) {
-      problems.add(s.file, "/jobs", "a search of an operation has one training job, without a queue or services");
+      problems.add(s.file, "/jobs",
+                   "a search of an operation supports one training job, without a queue or services");
       return;
     }
     own_ = std::get<training_workload>(case_.jobs.front().alone->workload);
     if (o.gpus % domain != 0) {
-      problems.add("--gpus", "", fmt::format("{} GPUs are not whole racks of {}", o.gpus, domain));
+      problems.add("--gpus", "", fmt::format("{} is not a multiple of the {} GPUs of a rack", o.gpus, domain));
       return;
     }
     racks_ = o.gpus / domain;

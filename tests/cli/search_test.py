@@ -139,7 +139,7 @@ class Search(Case):
                     self.assertIn(done.returncode, (0, 3), (metric, done.stderr))
                 done = run("search", name, *more, *priced, "--top", 1, "--objective", metric, cwd=self.folder)
                 if m["better"] == "neither" or (m["better"] is None):
-                    self.assertIn("neither more nor less", done.stderr, metric)
+                    self.assertIn("neither larger nor smaller", done.stderr, metric)
                 elif m["scenarios"] == kind:
                     self.assertEqual(done.returncode, 0, (metric, done.stderr))
             done = run("search", name, *more, *priced, "--top", 1, *always, cwd=self.folder)

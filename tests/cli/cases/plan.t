@@ -32,7 +32,7 @@ A scenario from options: what follows from others is computed, what is taken for
   [2]
 
   $ nvlsim run train.json --tp 4
-  2> --tp#: makes a scenario; give either it or train.json, and change a scenario with --set
+  2> --tp#: defines a new scenario and cannot be combined with train.json; change a scenario with --set
   [2]
 
   $ nvlsim scenario new --model llama3-8b --platform nd-h100-v5 --gpus 8 --tp 2 -q -o /nowhere/x.json
@@ -61,7 +61,7 @@ Questions that lack something say what.
   [2]
 
   $ nvlsim plan training llama3-8b --platform nd-h100-v5 --days 3
-  2> --tokens#: a number of days needs the tokens of the whole run
+  2> --tokens#: --days needs the tokens of the whole run
   [2]
 
   $ nvlsim plan scaling llama3-8b --gpus 8..16
@@ -69,7 +69,7 @@ Questions that lack something say what.
   [2]
 
   $ nvlsim plan scaling train.json --gpus 16..8
-  2> --gpus#: "16..8" is none of 72..9216 (doubling), 72,144,576 or a mixture; sizes are from 1 to 10000000
+  2> --gpus#: "16..8" is not a list of GPU counts: use 72..9216 (doubling), 72,144,576 or both, from 1 to 10000000
   [2]
 
   $ nvlsim plan next-dollar train.json --cost nicbandwidth=4 --cost x

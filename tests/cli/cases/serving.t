@@ -62,7 +62,7 @@ The highest load of a few requests is chance, and says so.
   [2]
 
   $ nvlsim pareto llama3.1-405b-gb300-512
-  2> $SOURCE/scenarios/training/llama3.1-405b-gb300-512.json#/workload: a Pareto study needs an inference workload with its own request lengths
+  2> $SOURCE/scenarios/training/llama3.1-405b-gb300-512.json#/workload: a Pareto study needs an inference workload that states request lengths
   [2]
 
 Caches as flows need a load without a clock; settings without effect are reported.

@@ -84,7 +84,7 @@ TEST_CASE("A search of months knows footprint and bill of a facility, as a run h
   sets.resize(eight_racks.size());
   sets.push_back({"/facility", R"({"pue": 1.2})"});
   CHECK_THROWS_WITH(search_layouts(test::shipped_scenario(name, sets), spare_trays("bill_usd", "")),
-                    Contains("the facility has no money"));
+                    Contains("the facility states no costs"));
 }
 
 TEST_CASE("A search that cannot be says nothing of metrics that nobody asked for") {
