@@ -54,7 +54,7 @@ An objective that no load keeps, and one that is missing.
 
 The highest load of a few requests is chance, and says so.
 
-  $ nvlsim run llama2-70b-server-gb200-vm --highest-load --set /workload/load/requests=60 2>&1 | tr -s ' \n' ' ' | grep -o 'only [0-9]* requests count, and the result is reliable from 100 on'
+  $ nvlsim run llama2-70b-server-gb200-vm --highest-load --set /workload/load/requests=60 2>&1 | tr -s ' \n' ' ' | grep -o 'only [0-9]* requests were measured, and a reliable result needs 100'
   [1]
 
   $ nvlsim run llama2-70b-server-gb200-vm --highest-load --set /workload/slo=null

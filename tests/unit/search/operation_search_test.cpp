@@ -110,7 +110,7 @@ TEST_CASE("A search of months does not depend on the number of threads") {
 }
 
 TEST_CASE("A search of months says what it cannot search") {
-  CHECK_THROWS_WITH(search_months({}, 1, 500), Contains("not whole racks"));
+  CHECK_THROWS_WITH(search_months({}, 1, 500), Contains("is not a multiple of the"));
   CHECK_THROWS_WITH(search_months({{"recovery", {"hope"}}}), Contains("restart, elastic, replica"));
   search_options o;
   o.gpus = 1008;
