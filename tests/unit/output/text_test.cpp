@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "nvlsim/output/studies.hpp"
+
 namespace {
 
 using namespace nvlsim::output;
@@ -33,6 +35,18 @@ TEST_CASE("Text is escaped for XML") {
 
 TEST_CASE("Grid aligns its columns and ends no line in a blank") {
   CHECK(grid({{"a", "1", ""}, {"bcd", "22", "x"}, {"title"}}, 1) == " a       1\n bcd    22  x\n title\n");
+}
+
+TEST_CASE("A search prints the numbers of one layout for reasons whose numbers differ") {
+  nvlsim::search_result r;
+  r.pruned = {{"tp must divide the heads (N is not divisible by N)", 12,
+               "tp must divide the heads (16 is not divisible by 12): tp 12 pp 2"},
+              {"no rate for NVFP4", 3, "no rate for NVFP4: tp 4"},
+              {"interrupted: not tried", 2, "interrupted"}};
+  const std::string text = nvlsim::search_text(r);
+  CHECK(text.find("12  tp must divide the heads (16 is not divisible by 12), for") != std::string::npos);
+  CHECK(text.find("3  no rate for NVFP4\n") != std::string::npos);
+  CHECK(text.find("2  interrupted: not tried\n") != std::string::npos);
 }
 
 }  // namespace
