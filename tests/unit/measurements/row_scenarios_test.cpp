@@ -58,7 +58,7 @@ TEST_CASE("Running the scenario of a row gives what validating the row gives") {
   CHECK(compared > 40);
 }
 
-TEST_CASE("Scenarios are written for serving tables only") {
+TEST_CASE("Scenarios are written of serving tables only") {
   CHECK_THROWS_AS(row_scenarios(std::string(NVLSIM_SOURCE_DIR) + "/tests/measurements/models.csv",
                                 folders_under(NVLSIM_SOURCE_DIR)),
                   input_error);
