@@ -239,9 +239,10 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
     {{.name = "bill_usd",
       .unit = metric_unit::usd,
       .direction = better::smaller,
-      .meaning = "What is paid for all GPUs of the cluster until the job or the run ends, at the prices of "
-                 "/facility/money, whatever came of the time.",
-      .null_when = "the scenario has no /facility/money",
+      .meaning =
+          "What is paid for all GPUs of the cluster until the job or the run ends, as the facility's money says, "
+          "whatever came of the time.",
+      .null_when = "the facility states no money",
       .needs = metric_needs::facility},
      [](const record& o) -> metric_value {
        return o.site->paid ? metric_value(o.site->paid->base()) : metric_value();
@@ -251,7 +252,7 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
       .direction = better::smaller,
       .meaning = "Cost of a million tokens of kept steps under the facility's price model: what is paid, over the "
                  "share of time that evictions of spot GPUs leave.",
-      .null_when = "the scenario has no /facility/money, or no step was kept",
+      .null_when = "the facility states no money, or no step was kept",
       .needs = metric_needs::facility},
      [](const record& o) -> metric_value {
        const double tokens = o.training ? o.training->tokens : 0;
