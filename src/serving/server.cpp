@@ -27,6 +27,8 @@ struct server::worker : worker_state {
   std::vector<std::int64_t> contexts;
   std::vector<double> seconds, ends;
   double last_decode = 0;  ///< end of the last iteration with decodes
+  double served_s = 0;     ///< from the first work on each of its requests to their ends, in all
+  std::int64_t served = 0;
   std::vector<std::pair<double, std::int64_t>>
       joined;  ///< sequences that joined since, by the time of their last token
 };
@@ -41,6 +43,9 @@ server::server(const request_list& list, const server_settings& s, const iterati
   out_.requests.resize(n);
   decoding_ = static_cast<std::size_t>(s.workers);
   held_back_ = prompt_router() == router_policy::least_loaded && (s.prefill ? s.prefill->workers : s.workers) > 1;
+  all_here_ =
+      s.clients == 0 && std::all_of(list.requests.begin(), list.requests.end(),
+                                    [](const served_request& r) { return r.after < 0 && r.arrival_s == 0; });
   out_.workers.resize(decoding_ + static_cast<std::size_t>(s.prefill ? s.prefill->workers : 0));
   workers_.reserve(out_.workers.size());
   for (std::size_t i = 0; i < out_.workers.size(); ++i) {
@@ -132,7 +137,7 @@ void server::submit(std::int32_t i, double t) {
   record(i).arrival_s = t;
   ++waiting_;
   if (set_.prompts_cached) {
-    const std::size_t to = choose(r, set_.pool_router.value_or(router_policy::least_loaded), 0, decoding_);
+    const std::size_t to = choose(r, cache_router(), 0, decoding_);
     cut_stretch(to, t);
     hand(i, to);
     take_up(i, to);
@@ -152,6 +157,8 @@ router_policy server::prompt_router() const {
   return set_.prefill ? set_.pool_router.value_or(router_policy::prefix_aware) : set_.router;
 }
 
+router_policy server::cache_router() const { return set_.pool_router.value_or(router_policy::least_loaded); }
+
 std::pair<std::size_t, std::size_t> server::prompt_workers() const {
   return set_.prefill ? std::pair(decoding_, workers_.size()) : std::pair(std::size_t{0}, decoding_);
 }
@@ -164,6 +171,24 @@ bool server::has_room(std::size_t i, const served_request& r) {
   return w.fetching < fetches && w.scheduler.has_room(names_of(r), r.input, w.prefills ? 1 : r.output);
 }
 
+/// Whether a worker would end a request after a faster one has ended all that waits at the router, if times and
+/// rates are as so far. No more requests come. A work queue ends first if such a worker takes none of the last.
+bool server::ends_later(std::size_t i, double t) const {
+  if (!all_here_ || workers_[i].served == 0) return false;
+  const auto [first, end] = prompt_workers();
+  const auto each = [&](const worker& w) { return w.served_s / static_cast<double>(w.served); };
+  const double own = each(workers_[i]);
+  std::int64_t served = 0;
+  double fastest = own;
+  for (std::size_t k = first; k < end; ++k) {
+    served += workers_[k].served;
+    if (workers_[k].served > 0) fastest = std::min(fastest, each(workers_[k]));
+  }
+  constexpr double alike = 0.95;  // times of equal workers differ by chance
+  const double to_the_last = static_cast<double>(backlog_.size()) * t / static_cast<double>(served);
+  return fastest < alike * own && to_the_last + fastest < own;
+}
+
 /// The oldest request that waits at the router goes to the worker with the fewest unfinished requests of those
 /// that have room.
 void server::hand_out(double t) {
@@ -174,7 +199,7 @@ void server::hand_out(double t) {
   hands.clear();
   for (std::size_t k = first; k < end; ++k) {
     const worker& w = workers_[k];
-    hands.push_back(w.in_hand > 0 && w.scheduler.refuses() ? none : w.in_hand);
+    hands.push_back((w.in_hand > 0 && w.scheduler.refuses()) || ends_later(k, t) ? none : w.in_hand);
   }
   for (;;) {
     const std::size_t best =
@@ -194,6 +219,7 @@ void server::pull(std::size_t i, double t) {
   const auto [first, end] = prompt_workers();
   if (i < first || i >= end) return;
   while (!backlog_.empty() && has_room(i, request(backlog_.front()))) {
+    if (ends_later(i, t)) return hand_out(t);
     const std::int32_t next = backlog_.front();
     backlog_.pop_front();
     prefill(next, i, t);
@@ -448,6 +474,8 @@ void server::end_iteration(std::size_t i, double t) {
   w.busy = false;
   for (const std::int32_t q : e.finished) {
     w.in_hand -= 1;
+    w.served += 1;
+    w.served_s += t - record(q).admitted_s;
     if (w.prefills && request(q).output > 1) send_cache(q, i, t);
     else finish(q, t);
   }
@@ -463,7 +491,7 @@ void server::end_iteration(std::size_t i, double t) {
 
 void server::send_cache(std::int32_t q, std::size_t from, double t) {
   record(q).prefilled_s = t;
-  const std::size_t to = choose(request(q), set_.pool_router.value_or(router_policy::least_loaded), 0, decoding_);
+  const std::size_t to = choose(request(q), cache_router(), 0, decoding_);
   record(q).worker = static_cast<std::int32_t>(to);
   workers_[to].in_hand += 1;
   orders_.caches.push_back({q, from, to, set_.prefill->transfer(request(q).input, from, to)});

@@ -263,6 +263,8 @@ class server {
   void count_in_flight(double t, std::int64_t change);
   void submit(std::int32_t i, double t);
   router_policy prompt_router() const;
+  router_policy cache_router() const;
+  bool ends_later(std::size_t i, double t) const;
   std::pair<std::size_t, std::size_t> prompt_workers() const;
   bool has_room(std::size_t i, const served_request& r);
   void hand_out(double t);
@@ -305,6 +307,7 @@ class server {
   std::int64_t returning_ = 0;  ///< number of clients whose request has just ended
   std::vector<std::size_t> woken_;
   bool held_back_ = false;                  ///< requests wait at the router until a worker has room
+  bool all_here_ = false;                   ///< all requests come at the start
   std::deque<std::int32_t> backlog_;        ///< those that do
   std::vector<std::int64_t> hands_;         ///< unfinished requests by worker, while one is chosen
   std::vector<std::int64_t> fetched_from_;  ///< by request: where what is fetched of its prompt begins
