@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -232,6 +234,29 @@ std::optional<distribution> distribution_of(std::vector<weighted> values) {
 std::pair<double, double> counted_time(const serving_outcome& o, const inference_workload& w) {
   const window ends = of_ends(o, w);
   return {ends.from, ends.to};
+}
+
+std::vector<std::string> too_short(const serving_outcome& o, const inference_workload& w,
+                                   const inference_metrics& m) {
+  // In request latencies. In shorter times, ends of requests that began together dominate; a closed loop that has
+  // more than its first and last generation has one of at least the time of a request.
+  constexpr double few_lives = 2, few_lives_of_clients = 0.5;
+  const window ends = of_ends(o, w);
+  const double rates_s = ends.to - ends.from;
+  std::vector<std::string> out;
+  if (w.measured.steady && !steady_part(o, w.measured))
+    out.emplace_back(
+        "the run is too short: it has no steady part, and rates and latencies include its beginning and end; use "
+        "three requests or sessions a client or more");
+  const bool steady = w.measured.steady && out.empty();
+  if (rates_s < (steady                                     ? few_lives_of_clients
+                 : m.offered_requests_per_s.value_or(0) > 0 ? few_lives
+                                                            : 0) *
+                    m.e2e_s.mean)
+    out.push_back(
+        fmt::format("the run is too short: rates cover {:.4g} s, but a request takes {:.4g} s; use more requests",
+                    rates_s, m.e2e_s.mean));
+  return out;
 }
 
 std::pair<double, double> counted_arrivals(const serving_outcome& o, const measured_part& part) {

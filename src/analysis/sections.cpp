@@ -203,25 +203,15 @@ void judge_load(result& r, const serving_run& run, const inference_workload& w, 
                     "latencies, or the load exceeds the capacity; use more requests",
                     i.requests_per_s, offered));
   const auto [from, to] = counted_time(o, w);
-  const auto too_short = [&](std::string why) {
-    r.status = run_status::saturated;
-    r.reasons.push_back(std::move(why));
-  };
   if (w.measured.steady && from > 0)
     r.notes.push_back(
         fmt::format("rates and latencies cover {:.4g} to {:.4g} s, when every client has finished its first {} "
                     "and none its last",
                     from, to, w.sessions ? "session" : "request"));
-  else if (w.measured.steady)
-    too_short(
-        "the run is too short: it has no steady part, and rates and latencies include its beginning and end; use "
-        "three requests or sessions a client or more");
-  constexpr double few_lives =
-      2;  // in request latencies; in shorter windows, completions of requests that started together dominate
-  if (offered > 0 && to - from < few_lives * i.e2e_s.mean)
-    too_short(
-        fmt::format("the run is too short: rates cover {:.4g} s, but a request takes {:.4g} s; use more requests",
-                    to - from, i.e2e_s.mean));
+  for (std::string& why : too_short(o, w, i)) {
+    r.status = run_status::saturated;
+    r.reasons.push_back(std::move(why));
+  }
   if (i.still_fills && !i.saturated)
     r.notes.push_back(
         fmt::format("the number of requests in flight is still growing: {} halfway, {} at the last arrival; a "

@@ -197,14 +197,15 @@ class load_search {
       if (!run.reasons.empty()) refuse(s_, run.reasons.front());
       const inference_metrics m = measure_inference(run, w);
       in_flight_ = m.requests_in_flight;
-      const bool kept = m.objective_met && !m.saturated, holds = kept && !m.still_fills && keeps_up(w, m);
-      if (holds) return true;
-      if (kept && w.load == load_kind::open_loop && 4 * w.requests <= longest_run) {
+      const bool kept = m.objective_met && !m.saturated;
+      const std::vector<std::string> short_for = too_short(run.outcome, w, m);
+      if (kept && !m.still_fills && keeps_up(w, m) && short_for.empty()) return true;
+      if (kept && w.load != load_kind::trace && 4 * w.requests <= longest_run) {
         longer_ *= 4;
         continue;
       }
       out_.short_run = kept;
-      out_.missed = beside_limits(w.objective, m);
+      out_.missed = kept && !short_for.empty() ? short_for.front() : beside_limits(w.objective, m);
       return false;
     }
   }

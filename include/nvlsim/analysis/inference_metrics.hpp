@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -92,5 +93,9 @@ double share_in_system(const request_record& r, double from, double to);
 std::pair<double, double> counted_time(const serving_outcome& o, const inference_workload& w);
 /// First and last arrival of the requests that distributions cover, in seconds.
 std::pair<double, double> counted_arrivals(const serving_outcome& o, const measured_part& part);
+/// Why rates and latencies of a run say little: it is too short to have a steady part, or for its latencies. Empty
+/// where they do.
+std::vector<std::string> too_short(const serving_outcome& o, const inference_workload& w,
+                                   const inference_metrics& m);
 
 }  // namespace nvlsim

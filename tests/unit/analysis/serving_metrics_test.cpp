@@ -140,6 +140,31 @@ TEST_CASE("A run that ends ok reads what a much longer one reads; one that is to
 }
 
 TEST_CASE("A queue of a few requests is no sign that a server is sent more than it can do") {
+TEST_CASE("A closed loop whose steady part is thin is too short") {
+  inference_workload w = small_workload();
+  w.load = load_kind::closed_loop;
+  w.concurrency = 16;
+  w.output = {90, 0.5};
+  w.measured = {.steady = true};
+  int thin = 0, without = 0;
+  for (std::int64_t requests = 16; requests <= 96; ++requests) {
+    w.requests = requests;
+    const serving_run run = serve(small_machine(), small_stack(), small_model(), w);
+    result out;
+    add_inference_sections(out, small_machine(), w, run);
+    const auto [from, to] = counted_time(run.outcome, w);
+    const double life = measure_inference(run, w).e2e_s.mean;
+    INFO(requests << " requests, measured from " << from << " to " << to << " s; a request takes " << life
+                  << " s");
+    const bool is_thin = from > 0 && to - from < 0.5 * life;
+    CHECK((out.status == run_status::ok) == (from > 0 && !is_thin));
+    thin += is_thin;
+    without += from > 0 ? 0 : 1;
+  }
+  CHECK(thin > 0);
+  CHECK(without > 0);
+}
+
   inference_workload w = open_loop(6, 10'000);  // all at once
   w.engine.max_batch_size = 2;
   const serving_run run = serve(small_machine(), small_stack(), small_model(), w);

@@ -116,6 +116,25 @@ TEST_CASE("Highest rate of a run that is too short is found by longer ones") {
   CHECK(find_highest_load(s).load == Approx(found.load).epsilon(0.1));
 }
 
+TEST_CASE("A highest load is one whose run ends ok: a run that is too short holds none, and is made longer") {
+  for (const load_kind load : {load_kind::open_loop, load_kind::closed_loop})
+    for (const std::int64_t requests : {6, 12, 24, 60, 200}) {
+      scenario s = small_scenario();
+      auto& w = std::get<inference_workload>(s.workload);
+      w.load = load;
+      w.concurrency = load == load_kind::closed_loop ? 6 : 0;
+      w.requests = requests;
+      w.measured = load == load_kind::closed_loop ? measured_part{.steady = true} : measured_part{0.1, 0.1};
+      w.objective = {5, {}, {}, 0.5};
+      const highest_load found = find_highest_load(s);
+      INFO(requests << " requests, load kind " << static_cast<int>(load));
+      REQUIRE(found.found);
+      const serving_run run = serve(s.platform, s.stack, s.model, found.workload);
+      const inference_metrics m = measure_inference(run, found.workload);
+      CHECK(too_short(run.outcome, found.workload, m).empty());
+    }
+}
+
 TEST_CASE("Pareto study says that it leaves pools out") {
   scenario s = small_scenario();
   auto& w = std::get<inference_workload>(s.workload);
