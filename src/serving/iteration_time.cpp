@@ -537,18 +537,42 @@ gather_kernel gather_kernel_of(const gpu_spec& gpu, double heads, bool scaled) {
   return scaled && heads < few_heads ? gather_kernel{64, of_decodes} : gather_kernel{};
 }
 
+// FlashInfer's kernel on Blackwell takes 16 heads of a query at a time, and gathers its keys for each such block
+// at this rate: 8,192 queries of 2,048 keys of 1,152 B in 2.673 ms, twice as long for 32 heads (measured on B200,
+// vllm-project/vllm#33451). vLLM takes it for 16 heads and fewer, where it is faster. It does not read a cache of
+// FlashMLA's format.
+struct small_block_kernel {
+  double block = 16;
+  bandwidth keys = bandwidth::from_base(7.23e12);
+};
+
 // The kernel gathers keys one by one. Before it queries are multiplied onto the latent space, joined with their
 // rotary part and copied into whole blocks of heads; after it outputs are multiplied out of that space.
 // [docs/models-and-assumptions.md#inference-iteration]
 void iteration_costs::slow_to_gather(kernel_cost& c, const attention_shape& s) const {
-  const bool scaled =
-      stack_.inference->latents == latent_format::scaled && bytes_per_element(workload_.kv_cache) < 2;
+  const double element = bytes_per_element(workload_.kv_cache);
+  const bool scaled = stack_.inference->latents == latent_format::scaled && element < 2;
   const gather_kernel k = gather_kernel_of(platform_.gpu, s.heads, scaled);
-  const double heads = std::ceil(s.heads / k.block) * k.block, tokens = s.batch * s.queries;
-  c.work = flops::from_base(2 * s.batch * s.pairs * heads * (s.qk_dim + s.v_dim));
+  const double tokens = s.batch * s.queries, keys = s.batch * s.pairs;
+  const auto work = [&](double heads) { return flops::from_base(2 * keys * heads * (s.qk_dim + s.v_dim)); };
+  const double heads = std::ceil(s.heads / k.block) * k.block;
+  double copies = heads > s.heads ? 2 : 1;  // of joined queries, each read and written
+  seconds time = c.time;
+  c.work = work(heads);
   if (const auto& peak = platform_.gpu.peaks[static_cast<std::size_t>(precision::bf16)])
-    c.time = std::max(c.time, c.work / (peak->dense * k.share));
-  const double copies = heads > s.heads ? 2 : 1;  // of joined queries, each read and written
+    time = std::max(time, c.work / (peak->dense * k.share));
+  const bool others_format = scaled && stack_.inference->sparse_prompts == sparse_kernel::padded;
+  if (platform_.gpu.architecture == "blackwell" && !others_format) {
+    const small_block_kernel small;
+    const double blocks = std::ceil(s.heads / small.block);
+    const auto gathered = bytes::from_base(keys * s.qk_dim * element * blocks);
+    if (const seconds t = std::max(c.time, gathered / small.keys); t < time) {
+      time = t;
+      c.work = work(blocks * small.block);
+      copies = 1;
+    }
+  }
+  c.time = time;
   const auto passes =
       bytes::from_base(tokens * s.heads * (2 * s.v_dim + 2 * copies * s.qk_dim) * activation_bytes);
   c.time += stream_cost(platform_.gpu, stream_, passes).time;
@@ -566,42 +590,56 @@ void iteration_costs::add_selection(kernel_cost& c, const layer_spec& l, double 
   c.moved += moved;
 }
 
+/// `absorbed`: kernels of sparse attention work on the latent vectors of the selected keys, as decodes do.
+attention_shape iteration_costs::prompts_of(const layer_slice& l, const iteration_content& it,
+                                            bool absorbed) const {
+  const bool latent = l.spec.attention == attention_kind::mla;
+  const mla_spec& a = l.spec.mla;
+  const double queries = it.prompt_tokens / it.prompts, latents = static_cast<double>(a.kv_lora_rank);
+  double pairs = it.prompt_pairs / it.prompts;
+  if (l.spec.window > 0) pairs = std::min(pairs, queries * static_cast<double>(l.spec.window));
+  if (l.spec.sparse_keys > 0 && !latent)
+    pairs = std::min(pairs, queries * static_cast<double>(l.spec.sparse_keys));
+  // They take as many keys for every query; those that are missing are masked.
+  if (absorbed) pairs = queries * static_cast<double>(l.spec.sparse_keys);
+  return {.batch = it.prompts,
+          .heads = l.heads,
+          .kv_heads = absorbed ? 1
+                      : latent ? l.heads
+                               : l.kv_heads,
+          .qk_dim = absorbed ? latents + static_cast<double>(a.qk_rope_dim)
+                    : latent ? static_cast<double>(a.qk_nope_dim + a.qk_rope_dim)
+                             : l.head_dim,
+          .v_dim = absorbed ? latents
+                   : latent ? static_cast<double>(a.v_head_dim)
+                            : l.value_dim(),
+          .queries = queries,
+          .pairs = pairs,
+          // An 8-bit cache selects the FP8 kernel.
+          .fp8 = bytes_per_element(workload_.kv_cache) <= 1 && !latent};
+}
+
+kernel_cost iteration_costs::all_keys(const layer_slice& l, const attention_shape& s) const {
+  // Prompts are computed in 16 bits, whatever the format of the cache.
+  const auto of_latents = decode_.mla_context.find(precision::bf16);
+  const bool measured = l.spec.attention == attention_kind::mla && of_latents != decode_.mla_context.end();
+  return attention_forward_cost(platform_.gpu, measured ? of_latents->second : attention_, s);
+}
+
+kernel_cost iteration_costs::chosen_keys(const attention_shape& s) const {
+  kernel_cost c = attention_forward_cost(platform_.gpu, attention_, s);
+  slow_to_gather(c, s);
+  return c;
+}
+
 time_and_energy iteration_costs::prefill_attention(const layer_slice& l, const iteration_content& it) const {
   if (it.prompts <= 0 || l.spec.attention == attention_kind::none) return {};
   if (l.scans() || l.spec.attention == attention_kind::compressed) return prefill_mixer(l, it);
-  const bool latent = l.spec.attention == attention_kind::mla;
-  const mla_spec& a = l.spec.mla;
-  // Kernels of sparse attention work on the latent vectors of the selected keys, as decodes do.
-  const bool absorbed = latent && l.spec.sparse_keys > 0;
-  const bool fp8 = bytes_per_element(workload_.kv_cache) <= 1 && !latent;  // an 8-bit cache selects the FP8 kernel
-  const double queries = it.prompt_tokens / it.prompts;
-  double pairs = it.prompt_pairs / it.prompts;
-  if (l.spec.window > 0) pairs = std::min(pairs, queries * static_cast<double>(l.spec.window));
-  if (l.spec.sparse_keys > 0) pairs = std::min(pairs, queries * static_cast<double>(l.spec.sparse_keys));
-  // They take as many keys for every query; those that are missing are masked.
-  if (absorbed) pairs = queries * static_cast<double>(l.spec.sparse_keys);
-  const double latents = static_cast<double>(a.kv_lora_rank);
-  const attention_shape s{.batch = it.prompts,
-                          .heads = l.heads,
-                          .kv_heads = absorbed ? 1
-                                      : latent ? l.heads
-                                               : l.kv_heads,
-                          .qk_dim = absorbed ? latents + static_cast<double>(a.qk_rope_dim)
-                                    : latent ? static_cast<double>(a.qk_nope_dim + a.qk_rope_dim)
-                                             : l.head_dim,
-                          .v_dim = absorbed ? latents
-                                   : latent ? static_cast<double>(a.v_head_dim)
-                                            : l.value_dim(),
-                          .queries = queries,
-                          .pairs = pairs,
-                          .fp8 = fp8};
-  // Prompts are computed in 16 bits, whatever the format of the cache.
-  const auto of_latents = decode_.mla_context.find(precision::bf16);
-  const bool measured = latent && !absorbed && of_latents != decode_.mla_context.end();
-  kernel_cost c = attention_forward_cost(platform_.gpu, measured ? of_latents->second : attention_, s);
-  if (absorbed) slow_to_gather(c, s);
+  const bool absorbed = l.spec.attention == attention_kind::mla && l.spec.sparse_keys > 0;
+  const attention_shape s = prompts_of(l, it, absorbed);
+  kernel_cost c = absorbed ? chosen_keys(s) : all_keys(l, s);
   if (l.spec.index_heads > 0) add_scores(c, l.spec, it.prompt_tokens, it.prompt_pairs / it.prompt_tokens);
-  return shaped(fp8 ? precision::fp8 : precision::bf16, c, s);
+  return shaped(s.fp8 ? precision::fp8 : precision::bf16, c, s);
 }
 
 // All heads read one vector per key, of `elements` in `size` bytes, which holds key and value.

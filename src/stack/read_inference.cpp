@@ -13,6 +13,7 @@ using config::reader;
 
 const std::array<std::string, 3> kv_rules = {"of_rest", "of_all", "of_free"};
 const std::array<std::string, 2> latent_formats = {"plain", "scaled"};
+const std::array<std::string, 2> sparse_kernels = {"padded", "small_blocks"};
 constexpr config::range<double> factor{config::positive.low, 1e3};
 
 /// "kind" and "source" belong to the whole group and are not names of entries.
@@ -180,6 +181,8 @@ inference_profile read_inference(reader& r) {
   read_settings(r, i.settings);
   list_memory(config::field_reader(r), i);
   if (r.has("latents")) i.latents = static_cast<latent_format>(r.one_of("latents", latent_formats));
+  if (r.has("sparse_prompts"))
+    i.sparse_prompts = static_cast<sparse_kernel>(r.one_of("sparse_prompts", sparse_kernels));
   if (r.has("kv_rule")) i.kv_rule = static_cast<kv_memory_rule>(r.one_of("kv_rule", kv_rules));
   if (const auto x = r.find_number("host_copy_share", {1e-3, 1})) i.host_copy_share = *x;
   if (r.raw("usual")) i.usual = read_usual(r);
@@ -233,6 +236,7 @@ value write_inference(const inference_profile& i) {
   f("expert_release_factor", i.expert_release_factor);
   list_memory(f, i);
   f("latents", i.latents, latent_formats);
+  f("sparse_prompts", i.sparse_prompts, sparse_kernels);
   f("kv_rule", i.kv_rule, kv_rules);
   f("host_copy_share", i.host_copy_share);
   if (!i.usual.empty()) out.set("usual", written_usual(i.usual));

@@ -109,6 +109,9 @@ class iteration_costs {
   seconds stage_wait(seconds layers, seconds head) const;
   time_and_energy exchange(const layer_slice& l, double tokens) const;
   void slow_to_gather(kernel_cost& c, const attention_shape& s) const;
+  attention_shape prompts_of(const layer_slice& l, const iteration_content& it, bool absorbed) const;
+  kernel_cost all_keys(const layer_slice& l, const attention_shape& s) const;
+  kernel_cost chosen_keys(const attention_shape& s) const;
   time_and_energy prefill_attention(const layer_slice& l, const iteration_content& it) const;
   time_and_energy decode_attention(const layer_slice& l, const iteration_content& it) const;
   void add_scores(kernel_cost& c, const layer_spec& l, double tokens, double scored) const;

@@ -29,6 +29,12 @@ enum class latent_format {
   scaled  ///< 8 bits with scales, and the rotary part in 16 bits (`fp8_ds_mla`)
 };
 
+/// Which kernel attends to the keys that an indexer chose, for prompts beside an 8-bit cache on Blackwell.
+enum class sparse_kernel {
+  padded,       ///< FlashMLA's, for whole blocks of 128 heads
+  small_blocks  ///< TensorRT-LLM's, for 16 heads at a time
+};
+
 /// Host and kernel overheads on one GPU architecture. Factors are relative to the stack's kernel profile.
 struct engine_costs {
   constant<seconds> step_host;  ///< per iteration
@@ -121,6 +127,7 @@ struct inference_profile : engine_costs {
   constant<bytes> graph_reserve = {};   ///< per batch size for which a CUDA graph is captured, and layer
   constant<double> sampling_bytes = 4;  ///< at the peak of sampling, per sequence and entry of the vocabulary
   latent_format latents = latent_format::plain;
+  sparse_kernel sparse_prompts = sparse_kernel::padded;
   /// Pools of their own for layers that do not keep every token. Zero: one pool serves all layers.
   constant<double> window_pool_share = 0;  ///< tokens in the pool of windowed layers, over those of the others
   constant<double> state_pool_share = 0;   ///< memory for states of scans, over that for tokens

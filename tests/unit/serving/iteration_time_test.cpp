@@ -269,6 +269,52 @@ TEST_CASE("Heads that fill half of a kernel's block cost as much in it as all, a
   CHECK(twice == Approx(2 * whole).epsilon(0.01));
 }
 
+iteration prompt_of(double tokens) {
+  return {
+      .prompt_tokens = static_cast<std::int64_t>(tokens), .prompt_pairs = tokens * (tokens + 1) / 2, .prompts = 1};
+}
+
+TEST_CASE(
+    "On Blackwell few heads of a sparse layer take a kernel of 16 heads, which gathers keys for each block") {
+  setup x;
+  x.w.tp = 1;
+  x.s.kernels["blackwell"] = x.s.kernels["hopper"] = x.s.kernels["small"];
+  x.p.gpu.architecture = "blackwell";
+  for (layer_spec& l : x.m.layers) {
+    l.attention = attention_kind::mla;
+    l.mla = {.q_lora_rank = 1536, .kv_lora_rank = 512, .qk_nope_dim = 128, .qk_rope_dim = 64, .v_head_dim = 128};
+    l.sparse_keys = 2048;
+  }
+  const auto attention = [&](std::int64_t heads, precision cache = precision::bf16) {
+    for (layer_spec& l : x.m.layers) l.heads = heads;
+    x.w.kv_cache = cache;
+    return time_of(x.price(prompt_of(8192)), "attention.prefill");
+  };
+  // More heads are never faster, and the kernel that pads heads to 128 is never slower than eight blocks of 16.
+  double before = 0;
+  for (const std::int64_t heads : {1, 8, 16, 17, 32, 64, 128}) {
+    const double now = attention(heads);
+    CHECK(now >= before);
+    before = now;
+  }
+  // 2,048 keys of 1,152 B for each of 8,192 queries: 2.67 ms on B200; there are as many layers as in the model.
+  const double layers = static_cast<double>(x.m.layers.size());
+  CHECK(attention(16) > layers * 2.67e-3);
+  CHECK(attention(16) < layers * 2.67e-3 * 1.2);  // with queries and outputs
+  // It reads half of the bytes from an 8-bit cache, but not one of FlashMLA's format.
+  CHECK(attention(16, precision::fp8) < attention(16));
+  x.s.inference->latents = latent_format::scaled;
+  const double padded = attention(16, precision::fp8);
+  CHECK(attention(16) < padded);
+  x.s.inference->sparse_prompts = sparse_kernel::small_blocks;
+  CHECK(attention(16, precision::fp8) < attention(16));
+  // Hopper has other kernels.
+  x.p.gpu.architecture = "hopper";
+  const double hopper = attention(16, precision::fp8);
+  x.s.inference->sparse_prompts = sparse_kernel::padded;
+  CHECK(attention(16, precision::fp8) == hopper);
+}
+
 TEST_CASE("A layer with an indexer reads its scores of all previous tokens, so prompts grow with their square") {
   setup x;
   for (layer_spec& l : x.m.layers) {
