@@ -278,6 +278,10 @@ class inference_row_reader {
     if (const auto ratio = row_.number("random_range_ratio"); ratio && (*ratio < 0 || *ratio > 1))
       throw cell_error(fmt::format("random_range_ratio: {} is not from 0 to 1", *ratio));
     if (workload_.prefill_pool) return read_pool_settings();
+    // SGLang shares its limit of requests out to the ranks that have sequences of their own.
+    if (const auto all = limit_in("max_batch");
+        all && out_.software->name.starts_with("sglang") && workload_.attention_dp > 1)
+      o.max_batch_size = std::max<std::int64_t>(1, *all / workload_.attention_dp);
     o.kv_fraction = row_.number("kv_memory_fraction");
     o.batch_wait_iterations = row_.integer("batch_wait_iters");
     o.batch_wait_ratio = row_.number("batch_wait_tokens_ratio");

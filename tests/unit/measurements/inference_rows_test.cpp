@@ -247,5 +247,25 @@ TEST_CASE("The first engine of vLLM takes prompts whole and before other work") 
   CHECK(set.max_batch_size == 256);
 }
 
+TEST_CASE("A limit of requests is a rank's in vLLM and TensorRT-LLM, and shared by the ranks in SGLang") {
+  const auto limit = [](const char* engine, const char* version, const char* apart) {
+    const inference_row r = read({{"engine", engine},
+                                  {"engine_version", version},
+                                  {"model", "deepseek-r1"},
+                                  {"gpus", "8"},
+                                  {"tp", "8"},
+                                  {"ep", "8"},
+                                  {"dp_attention", apart},
+                                  {"launch_layout", *apart == 'y' ? "tp8 dp8" : "tp8"},
+                                  {"max_batch", "256"}});
+    REQUIRE(r.workload.attention_dp == (*apart == 'y' ? 8 : 1));
+    return settings_of(*r.software->inference, r.workload).max_batch_size.read();
+  };
+  CHECK(limit("SGLang", "0.5.9", "yes") == 32);
+  CHECK(limit("SGLang", "0.5.9", "no") == 256);
+  CHECK(limit("vLLM", "0.19.0", "yes") == 256);
+  CHECK(limit("TRT-LLM", "1.2.0", "yes") == 256);
+}
+
 }  // namespace
 }  // namespace nvlsim
