@@ -147,7 +147,7 @@ tally count(const serving_run& run, const inference_workload& w, const window& a
     t.inputs += r.input * share;
     t.outputs += r.output * share;
     t.finished += share;
-    t.in_flight_s += alike * share_in_system(r, ends.from, ends.to) * (r.last_token_s - r.arrival_s);
+    t.in_flight_s += alike * time_in_system(r, ends.from, ends.to);
     t.cached += alike * r.cached;
     t.prompts += alike * r.input;
     t.preemptions += std::int64_t{r.workers} * r.preemptions;
@@ -171,8 +171,8 @@ double counted_share(const request_record& r, double from, double to, bool whole
   return whole || r.last_token_s > from ? inside(from, to, r.last_token_s, r.last_token_s) : 0;
 }
 
-double share_in_system(const request_record& r, double from, double to) {
-  return inside(from, to, r.arrival_s, r.last_token_s);
+double time_in_system(const request_record& r, double from, double to) {
+  return inside(from, to, r.arrival_s, r.last_token_s) * (r.last_token_s - r.arrival_s);
 }
 
 bool client_view::keeps(const service_objective& o) const {
@@ -286,7 +286,8 @@ inference_metrics measure_inference(const serving_run& run, const inference_work
   m.requests_per_s = per_second(t.finished);
   const bool arrives = w.load == load_kind::open_loop || w.load == load_kind::trace;
   if (arrives && arriving > 0) m.offered_requests_per_s = static_cast<double>(t.counted - 1) / arriving;
-  m.requests_in_flight = ends.whole ? o.requests_times_s / o.end_s : per_second(t.in_flight_s);
+  m.requests_in_flight = per_second(t.in_flight_s);
+  m.time_in_system_s = t.finished > 0 ? t.in_flight_s / t.finished : 0;
   m.prefix_cache_hit_fraction = t.cached / t.prompts;
   m.preemptions = t.preemptions;
   m.measured_requests = t.counted;

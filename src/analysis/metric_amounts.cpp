@@ -68,7 +68,7 @@ void add_requests(metric_amounts& out, const inference_workload& w, const run_re
     requests += share;
     outputs += share * r.output;
     tokens += share * (r.input + r.output);
-    in_system_s += n * share_in_system(r, rates.from, rates.to) * (r.last_token_s - r.arrival_s);
+    in_system_s += n * time_in_system(r, rates.from, rates.to);
     generated += n * r.output / 1e6;
     cached += n * r.cached;
     prompts += n * r.input;
@@ -83,6 +83,7 @@ void add_requests(metric_amounts& out, const inference_workload& w, const run_re
   const auto ratio = [](double x, double of) { return of > 0 ? x / of : 0; };
   out["counted_time_s"] = rates.to - rates.from;
   out["requests_per_s"] = ratio(requests, rates.to - rates.from);
+  out["in_system_s"] = in_system_s;
   out["time_in_system_s"] = ratio(in_system_s, requests);
   out["slo_attained_fraction"] = ratio(within, measured);
   out["tpot_s.mean"] = ratio(tpot_s, several_tokens);

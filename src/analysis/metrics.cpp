@@ -414,6 +414,13 @@ constexpr measured_metric<served_metrics> inference_rows[] = {
       .meaning = "Requests in the system, queued ones included, mean over the time of the rates.",
       .formula = "requests_per_s * time_in_system_s"},
      [](const served_metrics& s) -> metric_value { return s.seen.requests_in_flight; }},
+    {{.name = "time_in_system_s",
+      .unit = metric_unit::second,
+      .direction = better::smaller,
+      .meaning = "What requests spent in the system during the time of the rates, for each request of the rates: "
+                 "e2e_s.mean where every request counts and no server stands in front of the engine.",
+      .formula = "in_system_s / requests"},
+     [](const served_metrics& s) -> metric_value { return s.seen.time_in_system_s; }},
     {{.name = "measured_requests",
       .unit = metric_unit::count,
       .direction = better::neither,

@@ -48,7 +48,8 @@ struct inference_metrics {
   std::optional<double> offered_requests_per_s;  ///< arrivals that count, a second; nothing where no time passes
                                                  ///< between them, and of loads that wait for answers
   double requests_in_flight = 0;                 ///< mean over the time of the rates, queued ones included
-  double prefix_cache_hit_fraction = 0;          ///< of the prompt tokens
+  double time_in_system_s = 0;  ///< what requests spent in it during the time of the rates, for each of the rates
+  double prefix_cache_hit_fraction = 0;  ///< of the prompt tokens
   std::int64_t preemptions = 0;
   std::int64_t measured_requests = 0;
   std::optional<double> slo_attained_fraction;   ///< fraction of counted requests within every limit
@@ -86,16 +87,17 @@ inference_metrics measure_inference(const serving_run& run, const inference_work
 /// The share of a request that counts for rates between two times: the share of its tokens made there. With
 /// `whole` they are those of the whole run, and a request of one token counts wherever it ends.
 double counted_share(const request_record& r, double from, double to, bool whole);
-/// The share of a request's time in the system that lies between two times.
-double share_in_system(const request_record& r, double from, double to);
+/// Of the time from a request's arrival to its last token what lies between two times. Its client sees that token
+/// a little later, where a server is in front of the engine.
+double time_in_system(const request_record& r, double from, double to);
 
 /// The time that rates are of.
 std::pair<double, double> counted_time(const serving_outcome& o, const inference_workload& w);
-/// First and last arrival of the requests that distributions cover, in seconds.
-std::pair<double, double> counted_arrivals(const serving_outcome& o, const measured_part& part);
 /// Why rates and latencies of a run say little: it is too short to have a steady part, or for its latencies. Empty
 /// where they do.
 std::vector<std::string> too_short(const serving_outcome& o, const inference_workload& w,
                                    const inference_metrics& m);
+/// First and last arrival of the requests that distributions cover, in seconds.
+std::pair<double, double> counted_arrivals(const serving_outcome& o, const measured_part& part);
 
 }  // namespace nvlsim

@@ -4,6 +4,7 @@
 #include "nvlsim/analysis/inference_metrics.hpp"
 #include "nvlsim/analysis/sections.hpp"
 #include "unit/serving/inference_fixture.hpp"
+#include "unit/serving/random_server.hpp"
 
 namespace nvlsim {
 namespace {
@@ -139,7 +140,6 @@ TEST_CASE("A run that ends ok reads what a much longer one reads; one that is to
   CHECK(too_short > 2);
 }
 
-TEST_CASE("A queue of a few requests is no sign that a server is sent more than it can do") {
 TEST_CASE("A closed loop whose steady part is thin is too short") {
   inference_workload w = small_workload();
   w.load = load_kind::closed_loop;
@@ -165,6 +165,7 @@ TEST_CASE("A closed loop whose steady part is thin is too short") {
   CHECK(without > 0);
 }
 
+TEST_CASE("A queue of a few requests is no sign that a server is sent more than it can do") {
   inference_workload w = open_loop(6, 10'000);  // all at once
   w.engine.max_batch_size = 2;
   const serving_run run = serve(small_machine(), small_stack(), small_model(), w);
@@ -201,8 +202,53 @@ TEST_CASE("Little's law holds for the time of the rates, whatever is left out") 
   for (const double margin : {0.0, 0.1, 0.3}) {
     w.measured = {margin, margin};
     const inference_metrics m = measure_inference(serve(small_machine(), small_stack(), small_model(), w), w);
-    CHECK(m.requests_in_flight == Approx(m.requests_per_s * m.e2e_s.mean).epsilon(0.02));
+    CHECK(m.requests_in_flight == Approx(m.requests_per_s * m.time_in_system_s).epsilon(1e-9));
+    CHECK(m.time_in_system_s == Approx(m.e2e_s.mean).epsilon(0.02));
   }
+}
+
+/// Mean number of requests in the system between two times.
+double in_system(const serving_run& run, double from, double to) {
+  std::vector<std::pair<double, double>> changes;
+  for (const request_record& r : run.outcome.requests) {
+    changes.emplace_back(r.arrival_s, r.workers);
+    changes.emplace_back(r.last_token_s, -r.workers);
+  }
+  std::sort(changes.begin(), changes.end());
+  double area = 0, number = 0, since = from;
+  for (const auto& [t, change] : changes) {
+    const double at = std::clamp(t, from, to);
+    area += number * (at - since);
+    since = at;
+    number += change;
+  }
+  return (area + number * (to - since)) / (to - from);
+}
+
+TEST_CASE(
+    "Little's law holds in what users read of random loads: in the measured time, and with e2e of whole runs") {
+  test::small_server server;
+  server.software.inference->front_end = behind_a_server().inference->front_end;
+  int windows = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    inference_workload w = test::random_workload(seed);
+    w.front_end = seed % 2 == 0;
+    if (seed % 3 > 0) w.measured = {.warmup = 0.1, .tail = 0.2, .steady = w.load == load_kind::closed_loop};
+    const serving_run run = server.run(w, {});
+    if (!run.reasons.empty()) continue;
+    const inference_metrics m = measure_inference(run, w);
+    const auto [from, to] = counted_time(run.outcome, w);
+    INFO("seed " << seed << ", from " << from << " to " << to << " s");
+    CHECK(m.requests_in_flight == Approx(m.requests_per_s * m.time_in_system_s).epsilon(1e-9));
+    const bool whole = from == 0 && to == run.outcome.end_s;
+    std::int64_t all = 0;
+    for (const request_record& r : run.outcome.requests) all += r.workers;
+    if (whole && m.measured_requests == all && !behind_server(w))
+      CHECK(m.requests_in_flight == Approx(m.requests_per_s * m.e2e_s.mean).epsilon(1e-9));
+    CHECK(m.requests_in_flight == Approx(in_system(run, from, to)).epsilon(1e-9));
+    windows += whole ? 0 : 1;
+  }
+  CHECK(windows > 50);
 }
 
 TEST_CASE("Arrivals are counted from the first to the last, where all count too") {
