@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "nvlsim/analysis/inference_metrics.hpp"
+#include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/output/number.hpp"
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/units/version.hpp"
@@ -69,6 +70,21 @@ std::string without_markup(std::string_view json) {
   for (const char c : json)
     if (c == '<') out += "\\u003c";
     else out += c;
+  return out;
+}
+
+/// Unit and better direction of each metric by kind and name, in the order of results.
+value metric_table() {
+  const auto text_or_null = [](std::string_view text) { return text.empty() ? value{} : value{text}; };
+  value out{value::object{}};
+  for (const metric_kind k : metric_kinds) {
+    value rows{value::object{}};
+    for (const metric& m : metrics_of(k))
+      rows.set(std::string(m.name),
+               value::object{{"unit", text_or_null(name(m.unit))},
+                             {"better", m.direction == better::neither ? value{} : value{name(m.direction)}}});
+    out.set(std::string(name(k)), std::move(rows));
+  }
   return out;
 }
 
@@ -143,6 +159,7 @@ report_timeline timeline_of(const run_record& run, std::size_t max_tracks, std::
 
 std::string report_page(const report_contents& r) {
   value data{value::object{{"schema", "nvlsim.report/1"}, {"version", version}}};
+  data.set("metrics", metric_table());
   data.set("results", list_of(r.results, [](result x) {
              x.simulation = value{value::object{}};  // describes the simulator run, not reproducible
              return to_value(x);

@@ -92,6 +92,48 @@ class Report(unittest.TestCase):
         self.assertIn("NVFP4 dense peak 10 PFLOPS → 15 PFLOPS", text)
         self.assertIn("What differs in the run: tp 4 → 2; dp 8 → 16", text)
 
+    def test_units_colours_and_headlines_are_those_of_the_table_of_metrics(self):
+        rows = json.loads(nvlsim("metrics", "--format", "json").stdout)
+        kinds = {}
+        for row in rows:
+            kinds.setdefault(row["kind"], {})[row["name"]] = row
+        # Two results of each kind that have every metric, the second with twice the numbers.
+        made = json.loads(nvlsim("run", SOURCE / "tests/cli/inputs/train.json", "--format", "json").stdout)
+        out = self.path / "doubled"
+        out.mkdir()
+        for kind, table in kinds.items():
+            for times in 1, 2:
+                result = json.loads(json.dumps(made))
+                result["name"], result["inputs"]["scenario"]["model"] = f"{kind}-{times}", kind
+                numbers = {name: 8 if name == "gpus" else 0.25 * times for name in table}
+                result["metrics"] = {n: {"p50": x} if table[n]["distribution"] else x for n, x in numbers.items()}
+                result["bands"] = {}
+                (out / f"{kind}-{times}.json").write_text(json.dumps(result))
+        page = self.path / "doubled.html"
+        nvlsim("report", out, "-o", page)
+        data = data_of(page)
+        self.assertEqual(data["metrics"], {kind: {n: {"unit": r["unit"], "better": r["better"]} for n, r in table.items()}
+                                           for kind, table in kinds.items()})
+        shown = self.open(page)
+        self.assert_clean(shown)
+        self.assertEqual(shown.value("document.querySelectorAll('.why b').length"), len(kinds))
+        self.assertNotRegex(shown.value("document.getElementById('page').textContent"), "undefined|NaN")
+        tables = shown.value("[...document.querySelectorAll('.scroll')].filter(e => e.querySelector('th:nth-child(4)')?.textContent === 'change').map(e =>"
+                             "[e.previousElementSibling.textContent.split(' ')[0], [...e.querySelectorAll('tbody tr')].map(r => [...r.cells].map(c => [c.textContent, c.firstChild.className]))])")
+        units = {"fraction": "%", "s": "ms", "B": "mB", "B/s": "mB/s", "W": "mW", "J": "mJ"}
+        number, wrong, seen = r"\$?[0-9.]+ ?(.*)", [], 0
+        for kind, cells in tables:
+            self.assertEqual(len(cells), len(kinds[kind]), kind)
+            for (title, first, _, change), row in zip(cells, kinds[kind].values()):
+                unit = "" if row["unit"] == "USD" else units.get(row["unit"], row["unit"] or "")
+                colour = "" if row["name"] == "gpus" else {"smaller": "bad", "larger": "good", None: ""}[row["better"]]
+                if (re.fullmatch(number, first[0])[1], change[1], first[0][0] == "$") != (unit, colour, row["unit"] == "USD") or \
+                        re.search(r"_| (W|J|g|L|usd|bytes|Bps)( |$)|(?<!per) s( |$)", title[0]):
+                    wrong.append((row["name"], title[0], first[0], change))
+                seen += 1
+        self.assertEqual(wrong, [])
+        self.assertEqual(seen, len(rows))
+
     def test_any_results_of_like_work_are_compared(self):
         out = self.path / "like"
         for name, sets in {"nic-800": ["/platform/fabric/nic_bandwidth=800 Gb/s"], "nic-100": ["/platform/fabric/nic_bandwidth=100 Gb/s"],

@@ -20,26 +20,28 @@ function scaled(x, unit) {
   return digits(x / scale) + " " + prefix + unit;
 }
 const duration = x => Math.abs(x) >= 2 * 86400 ? digits(x / 86400) + " d" : Math.abs(x) >= 3 * 3600 ? digits(x / 3600) + " h" : Math.abs(x) >= 120 ? digits(x / 60) + " min" : scaled(x, "s");
+/// The table of metrics by name: {unit, better}. Statistics of a distribution ("ttft_s.p99") have its row.
+const metrics = Object.assign({}, ...Object.values(data.metrics));
+const metric_of = key => metrics[key.split(".")[0]];
+// Keys that are no metric end with their unit.
+const ends = {s: "s", bytes: "B", Bps: "B/s", W: "W", J: "J", usd: "USD", fraction: "fraction"};
+const unit_of = key => metric_of(key) ? metric_of(key).unit : /_per_s$/.test(key) ? "/s" : ends[key.split("_").pop()];
+const formats = {s: duration, fraction: x => digits(100 * x) + " %", USD: x => "$" + digits(x),
+  ...Object.fromEntries(["B", "B/s", "W", "J"].map(unit => [unit, x => scaled(x, unit)]))};
 function show(key, x) {
   if (x === null || x === undefined) return "–";
-  if (/(fraction|^mfu)$/.test(key)) return digits(100 * x) + " %";
-  if (/tflops/.test(key)) return digits(x) + " TFLOP/s";
-  if (/requests_per_s/.test(key)) return digits(x) + " req/s";
-  if (/tokens_per_s/.test(key)) return digits(x) + " tok/s";
-  if (/_W_per/.test(key)) return scaled(x, "W");
-  if (/_bytes$/.test(key)) return scaled(x, "B");
-  if (/_Bps$/.test(key)) return scaled(x, "B/s");
-  if (/_J$/.test(key)) return scaled(x, "J");
-  if (/_usd$/.test(key)) return "$" + digits(x);
-  if (/_s$/.test(key)) return duration(x);
-  return digits(x);
+  const unit = unit_of(key);
+  return unit in formats ? formats[unit](x) : unit ? digits(x) + " " + unit : digits(x);
 }
+/// "smaller" or "larger"; null of a metric for which neither is better, and of keys that are no metric.
+const better = key => metric_of(key)?.better || null;
 const percent = x => (x > 0 ? "+" : "") + (100 * x).toFixed(Math.abs(x) < 0.1 ? 1 : 0) + " %";
 const names = {gpu: "GPU", gpus: "GPUs", mfu: "MFU", ttft: "TTFT", tpot: "TPOT", itl: "gap between tokens", e2e: "whole request", kv: "KV", hbm: "HBM",
   nvlink: "NVLink", nic: "NIC", c2c: "C2C", slo: "SLO", tflops: "TFLOP/s", gemm: "GEMM", algbw: "algorithm bandwidth", busbw: "bus bandwidth"};
+const in_keys = {s: "s", B: "bytes", "B/s": "Bps", W: "W", J: "J", USD: "usd", g: "g", L: "L"};
 /// Removes the unit from a key: its numbers show it.
-const words = key => key.replace(/_(bytes|J|usd|Bps)$/, "").replace(/_W_per_/, "_per_").replace(/_/g, " ")
-  .replace(/( per)? s(\.\w+)?$/, (all, per, statistic) => (per ? " per s" : "") + (statistic ? " " + statistic.slice(1) : ""))
+const words = key => (metric_of(key) ? key.replace(".", " ") : key)
+  .replace(new RegExp(`(?<!_per)_${in_keys[unit_of(key)]}(?=_per_|[ .]|$)`), "").replace(/_/g, " ")
   .replace(/[a-z0-9]+/g, w => names[w] || w);
 function hover(target, text) {
   const put = e => {

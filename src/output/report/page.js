@@ -79,8 +79,8 @@ function sweep_curves(s) {
   const series_of = p => others.map(k => `${pointer_words(k)} ${setting(p.set[k])}`).join(", ") || s.name;
   const charts = [];
   let left_out = 0;
-  for (const key of ["step_time_s", "tokens_per_s_per_gpu", "mfu", "output_tokens_per_s_per_gpu", "tpot_s", "time_s", "busbw_Bps"]) {
-    if (first[key] === undefined || first[key] === null) continue;
+  const wanted = ["step_time_s", "tokens_per_s_per_gpu", "mfu", "output_tokens_per_s_per_gpu", "tpot_s", "time_s", "busbw_Bps"].filter(k => first[k] !== undefined && first[k] !== null);
+  for (const key of wanted.length ? wanted : [headline(first)].filter(k => k)) {
     const lists = new Map();
     for (const p of points) {
       const y = statistic(p.metrics[key], "mean");
@@ -195,7 +195,7 @@ for (const r of results) {
 }
 const scaling = [...by_size].filter(([, rs]) => new Set(rs.map(r => r.metrics.gpus)).size > 1);
 function best_of_each(rs) {
-  const best = new Map(), key = rs.length ? main_metric(rs[0]) : "", sign = less_is_better(key) ? 1 : -1;
+  const best = new Map(), key = rs.length ? main_metric(rs[0]) : "", sign = better(key) === "smaller" ? 1 : -1;
   for (const r of rs) if (!best.has(r.metrics.gpus) || sign * (r.metrics[key] - best.get(r.metrics.gpus).metrics[key]) < 0) best.set(r.metrics.gpus, r);
   return [...best.values()];
 }

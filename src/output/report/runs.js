@@ -4,10 +4,14 @@ const explained = new Map((data.explanations || []).map(e => [e.scenario, e]));
 const drawn = new Map((data.timelines || []).map(t => [t.scenario, t]));
 const gpu_of = r => r.inputs?.platform?.gpu?.name || "";
 const kind_of = r => r.inputs?.scenario?.workload?.kind || "collective";
-const main_metric = r => ({training: "step_time_s", inference: "output_tokens_per_s", collective: "time_s",
-  operation: ["goodput_fraction", "queue_utilisation_fraction", "fleet_availability_fraction"].find(k => r.metrics?.[k] != null)})[kind_of(r)];
-const less_is_better = key => /(_s|_J|_usd|bubble_fraction|preemptions|recomputed_tokens)$/.test(key) && !/per_s$/.test(key);
-const neutral = key => /^(memory|kv|power|gpus|mfu)/.test(key);
+/// The first metric of the kind that has a better direction; a cluster's depends on what it is used for.
+const by_use = ["goodput_fraction", "queue_utilisation_fraction", "fleet_availability_fraction"];
+function headline(known) {
+  const has = k => known?.[k] !== null && known?.[k] !== undefined;
+  const table = Object.values(data.metrics).find(rows => Object.keys(rows)[0] in (known || {})) || {};
+  return by_use.find(has) || Object.keys(table).find(k => better(k) && has(k));
+}
+const main_metric = r => headline(r.metrics);
 const statistic = (v, s) => v && typeof v === "object" ? v[s] : v;
 /// The workload of a run, independent of the hardware.
 function work_of(r) {
@@ -62,11 +66,11 @@ function why(g) {
   const box = element("div", {class: "why"});
   const a = ok[0], key = main_metric(a);
   // If there are many, only the best ones.
-  const best = ok.slice(1).sort((p, q) => (p.metrics[key] - q.metrics[key]) * (less_is_better(key) ? 1 : -1));
+  const best = ok.slice(1).sort((p, q) => (p.metrics[key] - q.metrics[key]) * (better(key) === "smaller" ? 1 : -1));
   if (best.length > max_explained) box.append(element("p", {class: "small soft"}, `The best ${max_explained} of ${best.length}, against ${label(a, g)}:`));
   for (const b of best.length > max_explained ? best.slice(0, max_explained) : ok.slice(1)) {
     const x = a.metrics[key], y = b.metrics[key];
-    const gain = less_is_better(key) ? x / y : y / x;
+    const gain = better(key) === "smaller" ? x / y : y / x;
     const p = element("p");
     const how = Math.abs(gain - 1) < 5e-4 ? "as fast as" : gain >= 1 ? gain.toFixed(gain < 1.1 ? 3 : 2) + " times as fast as" : "slower, " + gain.toFixed(gain > .9 ? 3 : 2) + " times as fast as";
     p.append(element("b", {}, `${label(b, g)} is ${how} ${label(a, g)}`),
@@ -128,11 +132,11 @@ function comparison(g) {
   const rows = keys.filter(k => g.results.some(r => value(r, k) !== null && value(r, k) !== undefined)).map(k => [words(k), ...g.results.flatMap((r, i) => {
     const x = value(r, k), base = value(g.results[0], k);
     const band = r.bands?.[k];
-    const cell = element("span", {}, show(k.split(".")[0], x));
-    if (band) cell.append(element("small", {class: "band"}, `${show(k.split(".")[0], band[0])} … ${show(k.split(".")[0], band[1])}`));
+    const cell = element("span", {}, show(k, x));
+    if (band) cell.append(element("small", {class: "band"}, `${show(k, band[0])} … ${show(k, band[1])}`));
     if (i === 0) return [cell];
     const change = x !== null && base ? x / base - 1 : null;
-    const good = change !== null && Math.abs(change) > 1e-9 && !neutral(k) ? (less_is_better(k.split(".")[0]) ? change < 0 : change > 0) : null;
+    const good = change !== null && Math.abs(change) > 1e-9 && better(k) ? (better(k) === "smaller") === (change < 0) : null;
     return [cell, element("span", {class: good === null ? "" : good ? "good" : "bad"}, change === null || Number.isNaN(change) ? "" : percent(change))];
   })]);
   const head = ["", ...g.results.flatMap((r, i) => i === 0 ? [label(r, g)] : [label(r, g), "change"])];
