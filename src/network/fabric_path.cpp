@@ -154,6 +154,8 @@ std::int64_t leaf_of(const platform& p, std::int64_t gpu) {
          static_cast<std::int64_t>(static_cast<double>(along) / gpus_per_leaf(p));
 }
 
+bool is_one_leaf(const platform& p) { return p.fabric.leaf.ports >= 4 && without_uplinks(p); }
+
 double gpus_per_leaf(const platform& p) {
   return links_of(p.fabric).down / ports_of(p.fabric, p.fabric.gpus_per_nic) * p.fabric.gpus_per_nic;
 }

@@ -10,6 +10,7 @@
 
 #include "nvlsim/operation/shared_store.hpp"
 #include "nvlsim/scheduling/cluster_world.hpp"
+#include "nvlsim/units/max_min.hpp"
 #include "operation/job_phases.hpp"
 #include "operation/strikes.hpp"
 
@@ -18,6 +19,16 @@ namespace {
 
 /// Index of the state that represents the hardware: it has no job, and every failure comes from it.
 constexpr std::int32_t hardware = -1;
+/// Of the store that jobs load from.
+constexpr std::int32_t shared_loads = -2;
+
+/// A job that loads its state from the store, which others may do too.
+struct store_load {
+  std::uint64_t epoch = 0;  ///< of its phase
+  double begin = 0;         ///< when it starts to read; before, it plans
+  double left = 0;          ///< seconds of reading alone
+  double share = 0;         ///< of the rate that it has alone
+};
 
 operation_setup hardware_of(const cluster_setup& c) {
   operation_setup out;
@@ -60,8 +71,10 @@ class shared_cluster final : public cluster_world {
   void happen(queue_control& q) override {
     const due d = due_.top();
     due_.pop();
+    if (d.whose == shared_loads && d.what.epoch != load_epoch_) return;
     now_ = d.at;
-    if (d.whose == hardware) happen_to_hardware(d.what, q);
+    if (d.whose == shared_loads) end_loads(q);
+    else if (d.whose == hardware) happen_to_hardware(d.what, q);
     else happen_to(d.whose, d.what, q);
     tell_flips(q, d.what.component);
     take_orders();
@@ -115,8 +128,15 @@ class shared_cluster final : public cluster_world {
   void take_orders_of(operation_state& s, std::int32_t whose) {
     for (const operation_order& o : s.orders) {
       // Slow parts are found once, by the hardware.
-      if (whose != hardware && o.what.kind == operation_event_kind::slow_found) continue;
-      if (o.at <= setup_.queue.duration.base()) due_.push({o.at, number_++, whose, o.what});
+      // Parts are taken back once, too.
+      if (whose != hardware &&
+          (o.what.kind == operation_event_kind::slow_found || o.what.kind == operation_event_kind::reclaim))
+        continue;
+      // A load ends when the store says so.
+      if (whose != hardware && o.what.kind == operation_event_kind::phase_over && o.what.epoch == s.epoch &&
+          loads_from_store(s))
+        continue;
+      push(o.at, whose, o.what);
     }
     s.orders.clear();
   }
@@ -124,6 +144,93 @@ class shared_cluster final : public cluster_world {
   void take_orders() {
     take_orders_of(base_, hardware);
     for (std::size_t m = 0; m < members_.size(); ++m) take_orders_of(members_[m], static_cast<std::int32_t>(m));
+    share_loads();
+  }
+
+  void push(double at_s, std::int32_t whose, const operation_event& e) {
+    if (at_s <= setup_.queue.duration.base()) due_.push({at_s, number_++, whose, e});
+  }
+
+  static bool loads_from_store(const operation_state& s) {
+    return !s.absent && s.phase == gpu_use::loading && s.load > 0 && s.load == s.clock.tiers.back().load.base() &&
+           s.setup->save.tiers.back().store_read.has_value();
+  }
+
+  static double plan_time(const operation_state& s) {
+    const auto gpus = static_cast<double>(s.machine.asked.slots * s.machine.shape.gpus_per_tray);
+    return std::min(s.load, s.setup->save.plan_per_gpu.read().base() * gpus);
+  }
+
+  /// Bytes per second that a job reads if it has the store to itself.
+  static double reads_alone(const operation_state& s) {
+    const save_policy& p = s.setup->save;
+    const bytes once = p.state + p.frozen, read = p.readers == copy_readers::all ? std::max(p.held, once) : once;
+    return read.base() / std::max(1e-9, s.load - plan_time(s));
+  }
+
+  /// What loads have read until now.
+  void advance_loads() {
+    for (auto& [m, x] : loads_) {
+      x.left -= x.share * std::max(0.0, now_ - std::max(loaded_until_, x.begin));
+      x.left = std::max(0.0, x.left);
+    }
+    loaded_until_ = now_;
+  }
+
+  /// Jobs that load at one time share what the store serves: max-min, none more than it reads alone.
+  void share_loads() {
+    bool changed = false;
+    for (std::size_t m = 0; m < members_.size(); ++m) {
+      const operation_state& s = members_[m];
+      const auto found = loads_.find(m);
+      if (loads_from_store(s) == (found != loads_.end() && found->second.epoch == s.epoch)) continue;
+      advance_loads();
+      changed = true;
+      loads_.erase(m);
+      if (!loads_from_store(s)) continue;
+      const double plan = plan_time(s);
+      loads_[m] = {s.epoch, now_ + plan, s.load - plan, 0};
+    }
+    if (changed) order_loads();
+  }
+
+  void order_loads() {
+    std::vector<double> most;
+    double together = std::numeric_limits<double>::infinity(), next = together;
+    for (auto& [m, x] : loads_) {
+      x.share = 0;
+      if (x.begin > now_) {
+        next = std::min(next, x.begin);
+        continue;
+      }
+      most.push_back(reads_alone(members_[m]));
+      together = std::min(together, members_[m].setup->save.tiers.back().store_read->read().base());
+    }
+    const std::vector<double> rates = max_min_shares(most, together);
+    std::size_t i = 0;
+    for (auto& [m, x] : loads_) {
+      if (x.begin > now_) continue;
+      x.share = rates[i] / most[i];
+      next = std::min(next, now_ + x.left / x.share);
+      ++i;
+    }
+    ++load_epoch_;
+    if (!loads_.empty())
+      push(next, shared_loads, {.kind = operation_event_kind::phase_over, .epoch = load_epoch_});
+  }
+
+  /// A load begins to read, or is done.
+  void end_loads(queue_control& q) {
+    advance_loads();
+    std::vector<std::size_t> done;
+    for (const auto& [m, x] : loads_)
+      if (x.begin <= now_ && x.left <= 1e-9 * (1 + now_)) done.push_back(m);
+    for (const std::size_t m : done) {
+      const operation_event over{.kind = operation_event_kind::phase_over, .epoch = loads_.at(m).epoch};
+      loads_.erase(m);
+      happen_to(static_cast<std::int32_t>(m), over, q);
+    }
+    order_loads();
   }
 
   template <class F>
@@ -161,6 +268,13 @@ class shared_cluster final : public cluster_world {
       case operation_event_kind::maintenance:
         maintain(e, q);
         break;
+      case operation_event_kind::reclaim:
+        nvlsim::happen(base_, now_, e);
+        for (std::size_t m = 0; m < members_.size(); ++m) {
+          nvlsim::happen(members_[m], now_, e);
+          settle(static_cast<std::int32_t>(m), q);
+        }
+        break;
       default:
         nvlsim::happen(base_, now_, e);
     }
@@ -171,7 +285,8 @@ class shared_cluster final : public cluster_world {
     if (!x) return;
     const std::int32_t holder = holder_of(x->tray);
     const bool stopped = holder >= 0 && members_[at(holder)].phase != gpu_use::useful;
-    if (setup_.failures.clock == failure_clock::up && stopped) return;
+    if (setup_.failures.clock == failure_clock::up && stopped && !setup_.failures.components[at(component)].notice)
+      return;
     suffer(base_, *x);
     for (std::size_t m = 0; m < members_.size(); ++m) {
       account(members_[m], now_);
@@ -394,6 +509,9 @@ class shared_cluster final : public cluster_world {
   operation_state base_;
   std::vector<operation_state> members_;
   std::map<std::vector<std::size_t>, std::vector<std::vector<save_times>>> times_of_writers_;
+  std::map<std::size_t, store_load> loads_;  ///< by member
+  std::uint64_t load_epoch_ = 0;
+  double loaded_until_ = 0;
   std::priority_queue<due> due_;
   std::uint64_t number_ = 0;
   double now_ = 0;

@@ -26,7 +26,12 @@ bool is_redundant(const operation_state& s) { return s.setup->recovery.mode == r
 /// `slowest` steps for the slowest of them. GPUs that are left do no more than their share.
 double pace(const operation_state& s, double slowest) {
   const double step = 1 + static_cast<double>(s.shards - 1) * s.setup->further_shard + slowest;
-  return is_redundant(s) ? std::min(live_share(s), 1 / step) : live_share(s) / step;
+  if (is_redundant(s)) return std::min(live_share(s), 1 / step);
+  if (s.setup->recovery.batch == short_batch::kept && s.out > 0 && live_share(s) > 0) {
+    const auto each = static_cast<double>(s.setup->micro_batches);  // of a replica, whole ones
+    return each / std::ceil(each / live_share(s) * (1 - 1e-12)) / step;
+  }
+  return live_share(s) / step;
 }
 
 /// For how many steps replicas wait for the slowest, whose shards take independent times.
@@ -109,7 +114,7 @@ void place(operation_state& s) {
 }
 
 void stop_whole(operation_state& s, const job_hit& h) {
-  const bool was_running = is_running(s) || s.phase == gpu_use::stalled;
+  const bool was_running = is_running(s) || s.phase == gpu_use::stalled || s.phase == gpu_use::saving;
   if (!was_running && s.phase == gpu_use::waiting) return;
   ++s.outcome.stops;
   ++s.outcome.whole_stops;
@@ -136,11 +141,21 @@ std::vector<std::int64_t> replicas_hit(const operation_state& s, const job_hit& 
   return out;
 }
 
-/// Time of one replica from its hardware to the next step.
-double replica_restart(const operation_state& s, bool moved) {
+/// How much longer a load from the store takes when `loading` replicas do so at one time.
+double load_factor(const operation_state& s, std::int64_t loading) {
+  const save_tier& t = s.setup->save.tiers.back();
+  const save_policy& p = s.setup->save;
+  const bool from_store = s.load > 0 && s.load == s.clock.tiers.back().load.base();
+  if (!t.store_read || !from_store || s.machine.asked.unit == 0) return 1;
+  const double alone = (p.state + p.frozen).base() / s.load;
+  return std::max(1.0, static_cast<double>(loading) * alone / t.store_read->read().base());
+}
+
+/// Time of one replica from its hardware to the next step, if `loading` replicas load at one time.
+double replica_restart(const operation_state& s, bool moved, std::int64_t loading) {
   const recovery_policy& r = s.setup->recovery;
   const auto gpus = static_cast<std::int64_t>(job_gpus(s)) / s.setup->replicas;
-  return (r.decide.read() + r.init_of(gpus) + r.first_step.read()).base() + s.load +
+  return (r.decide.read() + r.init_of(gpus) + r.first_step.read()).base() + s.load * load_factor(s, loading) +
          (moved ? r.spare_ready.base() : 0);
 }
 
@@ -153,10 +168,13 @@ void restart_replicas(operation_state& s) {
     const replica_range r = replicas_of(s.machine, slot, s.setup->replicas);
     for (std::int64_t i = r.first; i <= r.last; ++i) lacking[at(i)] = true;
   }
+  std::int64_t loading = 0;  // those that restart already, and those that do now
+  for (std::size_t i = 0; i < lacking.size(); ++i)
+    loading += s.replica_out[i] && (s.replica_restarts[i] || !lacking[i]);
   for (std::size_t i = 0; i < lacking.size(); ++i) {
     if (!s.replica_out[i] || s.replica_restarts[i] || lacking[i]) continue;
     s.replica_restarts[i] = true;
-    order_at(s, replica_restart(s, moved),
+    order_at(s, replica_restart(s, moved, loading),
              {.kind = operation_event_kind::rejoin,
               .index = static_cast<std::int64_t>(i),
               .epoch = ++s.replica_epoch[i]});
@@ -277,14 +295,17 @@ void account(operation_state& s, double now) {
   const double used = static_cast<double>(s.machine.asked.slots - hurt) * per_tray;
   const double spare =
       static_cast<double>(s.machine.shape.trays() - s.machine.asked.slots - (s.machine.broken - hurt)) * per_tray;
-  spent(s, gpu_use::repair) += static_cast<double>(s.alone ? s.machine.broken : hurt) * per_tray * dt;
+  const bool owns_all = s.alone || s.machine.asked.slots == 0;  // not one of several jobs
+  const std::int64_t gone = owns_all && s.phase != gpu_use::after_end ? std::min(s.gone, s.machine.broken) : 0;
+  spent(s, gpu_use::reclaimed) += static_cast<double>(gone) * per_tray * dt;
+  spent(s, gpu_use::repair) += static_cast<double>(s.alone ? s.machine.broken - gone : hurt) * per_tray * dt;
   if (s.alone) spent(s, gpu_use::spare) += spare * dt;
   if (is_running(s)) {
     const double progress = s.clock.progress, saving = s.clock.saving;
     work(s.clock, s.now, dt, speed_of(s));
     const double stalled = s.clock.saving - saving, worked = dt - stalled;
     const double useful = (s.clock.progress - progress) * job_gpus(s), live = worked * live_share(s) * job_gpus(s);
-    const double copies = worked * (live_share(s) - pace(s, 0)) * job_gpus(s);
+    const double copies = is_redundant(s) ? worked * (live_share(s) - pace(s, 0)) * job_gpus(s) : 0;
     spent(s, gpu_use::useful) += useful;
     spent(s, gpu_use::copies) += copies;
     spent(s, gpu_use::slow) += live - useful - copies;
@@ -305,7 +326,7 @@ void hit_job(operation_state& s, const job_hit& h) {
     drop_replicas(s, h);
     return;
   }
-  if (is_redundant(s) && !works && !h.slots.empty() && starts_without(s, h)) return;
+  if (drops_replicas(s.setup->recovery.mode) && !works && !h.slots.empty() && starts_without(s, h)) return;
   if (s.setup->recovery.mode == recovery_mode::elastic && s.out > 0 && is_running(s) && !h.slots.empty()) {
     const std::vector<std::int64_t> hit = replicas_hit(s, h);
     if (std::all_of(hit.begin(), hit.end(), [&](std::int64_t i) { return s.replica_out[at(i)]; })) return;
@@ -323,6 +344,19 @@ void stop_planned(operation_state& s, gpu_use phase, double lasts) {
   for (auto& copies : s.clock.copies) copies = {work_clock::copy{s.clock.progress, s.now}, copies[0]};
   go_back(s.clock, s.clock.progress);
   enter(s, phase, lasts);
+}
+
+void stop_to_save(operation_state& s, std::int32_t component) {
+  s.cause = component;
+  enter(s, gpu_use::saving, -1);
+}
+
+void keep_progress(operation_state& s, double within) {
+  for (std::size_t t = 0; t < s.clock.tiers.size(); ++t) {
+    if ((s.clock.tiers[t].stall + s.clock.tiers[t].drain).base() > within) continue;
+    auto& copies = s.clock.copies[t];
+    copies = {work_clock::copy{s.clock.progress, s.now}, copies[0]};
+  }
 }
 
 void come(operation_state& s, const std::vector<std::int32_t>& trays) {

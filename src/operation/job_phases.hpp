@@ -35,6 +35,10 @@ void hit_whole_job(operation_state& s, const job_hit& h);
 void close_span(operation_state& s);
 /// A planned stop without lost work: the job enters `phase` and continues after `lasts` seconds.
 void stop_planned(operation_state& s, gpu_use phase, double lasts);
+/// The running job stops to save before it loses a part.
+void stop_to_save(operation_state& s, std::int32_t component);
+/// What the job has done is in all copies that take no more than `within` seconds.
+void keep_progress(operation_state& s, double within);
 /// Gives the job trays, ascending. It starts there, or continues from its newest copy.
 void come(operation_state& s, const std::vector<std::int32_t>& trays);
 /// Takes the job off its trays. Unless it is done, it returns to its newest copy.

@@ -1,6 +1,8 @@
 #include "nvlsim/operation/operation_run.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <queue>
 
 #include "operation/job_phases.hpp"
@@ -27,10 +29,17 @@ void evict(operation_state& s, const operation_event& e) {
   machine_state trial = s.machine;
   if (used && !leaves(trial, part)) return;
   s.slow.erase(found);
+  job_hit hit{e.component, part_lost(component_of(s, e.component).takes_down, s.machine.shape), 0, {}};
+  for (std::int64_t t = part.first; t < part.first + part.count; ++t)
+    if (s.machine.slot_of[at(t)] >= 0) hit.slots.push_back(s.machine.slot_of[at(t)]);
   break_trays(s.machine, part);
   order_at(s, component_of(s, e.component).repair.base(),
            {.kind = operation_event_kind::mended, .component = e.component, .index = part.first});
   if (!used) return;
+  if (drops_replicas(s.setup->recovery.mode) && is_running(s)) {  // those on it alone
+    hit_job(s, hit);
+    return;
+  }
   ++s.outcome.tolls[at(e.component)].stops;
   if (is_running(s)) {
     stop_planned(s, gpu_use::deciding, s.setup->recovery.decide.base());
@@ -73,16 +82,87 @@ std::vector<stops_of> stops_by_component(const operation_setup& s) {
 
 }  // namespace
 
+/// Whether a job does work again after such a stop: unless it has a warning that is long enough for a save.
+static bool redoes(const stops_of& x, const operation_setup& s, const std::vector<save_times>& tiers) {
+  const cluster_part lost = part_lost(x.kind->takes_down, s.cluster);
+  return !x.kind->notice || std::none_of(tiers.begin(), tiers.end(), [&](const save_times& t) {
+    return t.survives >= lost && t.stall + t.drain <= *x.kind->notice;
+  });
+}
+
 double saves_between_copies(const operation_setup& s, const std::vector<save_times>& tiers) {
   double a_day = 0, saves = 0;
   for (const stops_of& x : stops_by_component(s)) {
     std::int64_t fewest = tiers.back().every;
     for (const save_times& t : tiers)
-      if (t.survives >= x.kind->takes_down) fewest = std::min(fewest, t.every);
+      if (t.survives >= part_lost(x.kind->takes_down, s.cluster)) fewest = std::min(fewest, t.every);
     a_day += x.a_day;
     saves += x.a_day * static_cast<double>(fewest);
   }
   return a_day > 0 ? saves / a_day : 1;
+}
+
+namespace {
+
+constexpr double seconds_a_day = 86400;
+/// More copies of the tier before between two of a tier than this gain nothing.
+constexpr std::int64_t max_ratio = 1000;
+
+/// A choice of multiples: what it costs with its best interval, or with a given one.
+double cost_of(const std::vector<save_times>& tiers, const std::vector<tier_use>& uses, double given) {
+  double saving = 0, losing = 0, shortest = 0;
+  for (std::size_t t = 0; t < tiers.size(); ++t) {
+    const auto n = static_cast<double>(uses[t].every);
+    saving += tiers[t].stall.base() / n;
+    losing += uses[t].failures_a_day / seconds_a_day * n / 2;
+    shortest = std::max(shortest, tiers[t].drain.base() / n);
+  }
+  double interval = given > 0 ? given : losing > 0 ? std::sqrt(saving / losing) : seconds_a_day;
+  interval = std::max({interval, shortest, 1e-6});
+  return saving / interval + losing * interval;
+}
+
+/// The best multiple of each tier from `t` on.
+double choose_multiples(const std::vector<save_times>& tiers, std::vector<tier_use>& uses, std::size_t t,
+                        double given) {
+  if (t == tiers.size()) return cost_of(tiers, uses, given);
+  const std::int64_t before = t == 0 ? 1 : uses[t - 1].every;
+  double least = std::numeric_limits<double>::infinity();
+  std::vector<tier_use> best = uses;
+  int worse = 0;
+  for (std::int64_t ratio = 1; ratio <= (t == 0 ? 1 : max_ratio); ++ratio) {
+    uses[t].every = before * ratio;
+    const double cost = choose_multiples(tiers, uses, t + 1, given);
+    if (cost < least) {
+      least = cost;
+      best = uses;
+      worse = 0;
+    } else if (++worse > 8) {
+      break;  // costs have one valley
+    }
+  }
+  uses = best;
+  return least;
+}
+
+}  // namespace
+
+std::vector<tier_use> best_tiers(const operation_setup& s, const std::vector<save_times>& tiers,
+                                 std::optional<seconds> interval) {
+  std::vector<tier_use> out(tiers.size());
+  for (const stops_of& x : stops_by_component(s)) {
+    if (!redoes(x, s, tiers)) continue;
+    const cluster_part lost = part_lost(x.kind->takes_down, s.cluster);
+    const auto found =
+        std::find_if(tiers.begin(), tiers.end(), [&](const save_times& t) { return t.survives >= lost; });
+    if (found != tiers.end()) out[at(found - tiers.begin())].failures_a_day += x.a_day;
+  }
+  for (std::size_t t = 0; t < tiers.size(); ++t)
+    if (out[t].failures_a_day > 0)
+      out[t].interval =
+          young_interval({seconds::from_base(seconds_a_day / out[t].failures_a_day), tiers[t].stall, {}});
+  choose_multiples(tiers, out, 0, interval ? interval->base() : 0);
+  return out;
 }
 
 restart_costs costs_at(const operation_setup& s, const std::vector<save_times>& tiers, seconds interval) {
@@ -91,9 +171,19 @@ restart_costs costs_at(const operation_setup& s, const std::vector<save_times>& 
   return c;
 }
 
+/// Share of the failures that stop a job after which it does work again.
+static double share_that_redoes(const operation_setup& s, const std::vector<save_times>& tiers) {
+  double all = 0, redo = 0;
+  for (const stops_of& x : stops_by_component(s)) {
+    all += x.a_day;
+    redo += redoes(x, s, tiers) ? x.a_day : 0;
+  }
+  return redo > 0 ? redo / all : 1;
+}
+
 seconds best_interval(const operation_setup& s, const std::vector<save_times>& tiers) {
   restart_costs c = mean_costs(s, tiers);
-  c.mttf = c.mttf / saves_between_copies(s, tiers);
+  c.mttf = c.mttf / (saves_between_copies(s, tiers) * share_that_redoes(s, tiers));
   return best_interval(c);
 }
 
@@ -180,6 +270,12 @@ void happen(operation_state& s, double now, const operation_event& e) {
       break;
     case operation_event_kind::trays_free:
       look_for_trays(s);
+      break;
+    case operation_event_kind::last_save:
+      save_before_reclaim(s, e);
+      break;
+    case operation_event_kind::reclaim:
+      reclaim(s, e);
       break;
   }
   if (s.setup->notes_racks) note_racks(s, e.component);

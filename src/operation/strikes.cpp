@@ -1,6 +1,7 @@
 #include "operation/strikes.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "nvlsim/units/random.hpp"
 #include "operation/job_phases.hpp"
@@ -47,7 +48,7 @@ void order_failure(operation_state& s, std::int32_t c) {
     return;
   }
   const double a_day = failures_per_day(k, s.machine.shape, gpus_of_programs(s)) *
-                       std::max<double>(1, s.setup->failures.early_factor);
+                       (k.notice ? 1 : std::max<double>(1, s.setup->failures.early_factor));
   if (!(a_day > 0)) return;
   order_at(s, weibull(s.draws[at(c)], k.shape) * 86400 / a_day,
            {.kind = operation_event_kind::failure, .component = c});
@@ -76,6 +77,7 @@ std::int64_t tray_with(const operation_state& s, const component& k, std::int64_
   const std::int64_t part = number / k.each.read();
   if (k.of == cluster_part::gpu) return part / shape.gpus_per_tray;
   if (k.of == cluster_part::tray) return part;
+  if (k.of == cluster_part::leaf) return part / shape.rails * shape.trays_of_leaf();
   return part * trays_of(k.of, 0, shape).count;
 }
 
@@ -83,13 +85,14 @@ std::int64_t tray_with(const operation_state& s, const component& k, std::int64_
 std::int64_t tray_that_fails(operation_state& s, const component& k, const chance& x) {
   const cluster_shape& shape = s.machine.shape;
   if (k.of == cluster_part::rack) return picked(x.pick, shape.racks) * shape.trays_per_rack;
+  if (k.of == cluster_part::leaf) return picked(x.pick, shape.leaf_groups()) * shape.trays_of_leaf();
   if (k.of == cluster_part::row) return picked(x.pick, shape.rows()) * shape.racks_per_row * shape.trays_per_rack;
   if (k.of == cluster_part::site) return 0;
   if (k.of == cluster_part::process)
     return s.alone ? s.machine.tray_of[at(picked(x.pick, s.machine.asked.slots))]
                    : picked(x.pick, s.machine.shape.trays());
   const lemon_trays& l = s.setup->failures.lemons;
-  if (s.lemons.empty() || x.lemon >= l.failures) return picked(x.pick, shape.trays());
+  if (k.notice || s.lemons.empty() || x.lemon >= l.failures) return picked(x.pick, shape.trays());
   const std::int64_t tray = s.lemons[at(picked(x.pick, static_cast<std::int64_t>(s.lemons.size())))];
   if (l.removed_after > 0 && s.lemon_failures[tray]++ >= l.removed_after) return -1;
   return tray;
@@ -139,10 +142,39 @@ void corrupt(operation_state& s, std::int32_t c, std::int64_t tray, const chance
   order_at(s, x.found * mean, {.kind = operation_event_kind::corruption_found, .component = c, .index = tray});
 }
 
+/// The part of which another tray fails with this one; nothing: this one fails alone.
+std::optional<cluster_part> fails_with(const failure_model& m, double drawn) {
+  if (drawn < m.together) return cluster_part::rack;
+  if (drawn < m.together + m.together_leaf) return cluster_part::leaf;
+  if (drawn < m.together + m.together_leaf + m.together_row) return cluster_part::row;
+  return std::nullopt;
+}
+
+/// Time until a copy is complete that outlives the loss of a part; nothing if no tier has one.
+std::optional<double> time_to_save(const operation_state& s, cluster_part lost) {
+  std::optional<double> out;
+  for (const save_times& t : s.clock.tiers)
+    if (t.survives >= lost)
+      out = std::min(out.value_or(std::numeric_limits<double>::infinity()), (t.stall + t.drain).base());
+  return out;
+}
+
+/// A part of which its seller says that it will be taken back. The job works until the save before it.
+void warn(operation_state& s, std::int32_t c, std::int64_t tray, const chance& x) {
+  const component& k = component_of(s, c);
+  const std::int64_t number = s.warnings++;
+  const double notice = k.notice->base();
+  s.departures[number] = {c, tray, repair_time(k, x)};
+  const auto save = time_to_save(s, part_lost(k.takes_down, s.machine.shape));
+  if (save && *save > 0 && *save <= notice && !drops_replicas(s.setup->recovery.mode))
+    order_at(s, notice - *save, {.kind = operation_event_kind::last_save, .component = c, .index = number});
+  order_at(s, notice, {.kind = operation_event_kind::reclaim, .component = c, .index = number});
+}
+
 /// A component that stops what uses it.
 void stop_part(operation_state& s, std::int32_t c, std::int64_t tray, const chance& x) {
   const component& k = component_of(s, c);
-  job_hit hit{c, k.takes_down, detection_time(s, k, x), {}};
+  job_hit hit{c, part_lost(k.takes_down, s.machine.shape), detection_time(s, k, x), {}};
   if (k.takes_down == cluster_part::process) {
     hit.slots = {s.machine.slot_of[at(tray)]};
     if (hit.slots.front() >= 0) hit_job(s, hit);
@@ -151,9 +183,9 @@ void stop_part(operation_state& s, std::int32_t c, std::int64_t tray, const chan
   hit.slots = slots_in(s, trays_of(part_down(k), tray, s.machine.shape));
   break_part(s, c, tray, repair_time(k, x));
   const bool of_a_tray = part_down(k) == cluster_part::tray && k.of != cluster_part::process;
-  if (of_a_tray && x.second < s.setup->failures.together) {
-    const tray_range rack = trays_of(cluster_part::rack, tray, s.machine.shape);
-    const std::int64_t other = rack.first + picked(x.second_pick, rack.count);
+  if (const auto with = of_a_tray ? fails_with(s.setup->failures, x.second) : std::nullopt) {
+    const tray_range around = trays_of(*with, tray, s.machine.shape);
+    const std::int64_t other = around.first + picked(x.second_pick, around.count);
     for (const std::int32_t slot : slots_in(s, {other, 1})) hit.slots.push_back(slot);
     break_part(s, c, other, repair_time(k, x));
   }
@@ -168,7 +200,7 @@ void lose_redundancy(operation_state& s, std::int32_t c, std::int64_t tray, cons
   order_at(s, repair_time(k, x), {.kind = operation_event_kind::mended, .component = c, .index = tray});
   if (broken != k.tolerated + 1) return;
   const tray_range r = trays_of(part_down(k), tray, s.machine.shape);
-  const job_hit hit{c, k.takes_down, detection_time(s, k, x), slots_in(s, r)};
+  const job_hit hit{c, part_lost(k.takes_down, s.machine.shape), detection_time(s, k, x), slots_in(s, r)};
   break_trays(s.machine, r);
   if (!hit.slots.empty()) hit_job(s, hit);
 }
@@ -198,10 +230,10 @@ std::optional<strike> next_strike(operation_state& s, std::int32_t c) {
     tray = tray_with(s, k, number);
   }
   order_failure(s, c);
-  if (m.clock == failure_clock::up && !is_running(s)) return std::nullopt;
+  if (m.clock == failure_clock::up && !is_running(s) && !k.notice) return std::nullopt;
   if (!k.ages) {
-    if (x.accepted * std::max<double>(1, m.early_factor) >= early_rate(m, seconds::from_base(s.now)))
-      return std::nullopt;
+    const bool rare = x.accepted * std::max<double>(1, m.early_factor) >= early_rate(m, seconds::from_base(s.now));
+    if (rare && !k.notice) return std::nullopt;
     tray = tray_that_fails(s, k, x);
   }
   if (tray < 0) return std::nullopt;
@@ -215,7 +247,8 @@ std::optional<strike> next_strike(operation_state& s, std::int32_t c) {
 void suffer(operation_state& s, const strike& f) {
   const component& k = component_of(s, f.component);
   if (k.effect == failure_effect::nothing) return;
-  if (k.tolerated > 0) lose_redundancy(s, f.component, f.tray, f.drawn);
+  if (k.notice) warn(s, f.component, f.tray, f.drawn);
+  else if (k.tolerated > 0) lose_redundancy(s, f.component, f.tray, f.drawn);
   else if (k.effect == failure_effect::slows) slow_down(s, f.component, f.tray, f.drawn);
   else if (k.effect == failure_effect::corrupts) corrupt(s, f.component, f.tray, f.drawn);
   else stop_part(s, f.component, f.tray, f.drawn);
@@ -226,6 +259,30 @@ void suffer(operation_state& s, const strike& f) {
 void break_part(operation_state& s, std::int32_t c, std::int64_t tray, double repair) {
   break_trays(s.machine, trays_of(part_down(component_of(s, c)), tray, s.machine.shape));
   order_at(s, repair, {.kind = operation_event_kind::mended, .component = c, .index = tray});
+}
+
+void save_before_reclaim(operation_state& s, const operation_event& e) {
+  const operation_state::departure& d = s.departures.at(e.index);
+  if (!is_running(s) ||
+      !uses(s.machine, trays_of(part_down(component_of(s, d.component)), d.tray, s.machine.shape)))
+    return;
+  s.saves_for = e.index;
+  stop_to_save(s, d.component);
+}
+
+void reclaim(operation_state& s, const operation_event& e) {
+  const operation_state::departure d = s.departures.extract(e.index).mapped();
+  const component& k = component_of(s, d.component);
+  const tray_range r = trays_of(part_down(k), d.tray, s.machine.shape);
+  const job_hit hit{d.component, part_lost(k.takes_down, s.machine.shape), 0, slots_in(s, r)};
+  const std::optional<double> save = time_to_save(s, hit.lost);
+  const bool in_no_time = is_running(s) && save && !(*save > 0);
+  if (in_no_time || (s.phase == gpu_use::saving && s.saves_for == e.index)) keep_progress(s, k.notice->base());
+  break_part(s, d.component, d.tray, d.back);
+  s.gone += r.count;
+  s.outcome.min_trays_up =
+      std::min(s.outcome.min_trays_up, static_cast<double>(s.machine.shape.trays() - s.machine.broken));
+  if (!hit.slots.empty()) hit_job(s, hit);
 }
 
 void find_corruption(operation_state& s, const operation_event& e) {
@@ -246,6 +303,7 @@ void mend(operation_state& s, const operation_event& e) {
     const std::int64_t left = --s.broken_of[{e.component, e.index}];
     if (left != k.tolerated) return;
   }
+  if (k.notice) s.gone -= trays_of(part_down(k), e.index, s.machine.shape).count;
   mend_trays(s.machine, trays_of(part_down(k), e.index, s.machine.shape));
   look_for_trays(s);
 }

@@ -29,6 +29,10 @@ void suffer(operation_state& s, const strike& x);
 void break_part(operation_state& s, std::int32_t component, std::int64_t tray, double repair);
 /// Handles the detection of wrong numbers. If the job is not running, the check is repeated later.
 void find_corruption(operation_state& s, const operation_event& e);
+/// The job saves what it has if it runs on the part that will go.
+void save_before_reclaim(operation_state& s, const operation_event& e);
+/// A part goes back to its seller. A job that saved for it, or saves in no time, redoes nothing.
+void reclaim(operation_state& s, const operation_event& e);
 /// Completes a repair.
 void mend(operation_state& s, const operation_event& e);
 

@@ -70,10 +70,29 @@ component read_component(reader& r, const std::string& name) {
   c.repair_is_fixed = r.one_of_or("repair_spread", spreads, 0) == 1;
   c.watched = r.find_number("watched", config::fraction);
   c.detection = r.find_quantity<seconds>("detection");
+  c.notice = r.find_quantity<seconds>("notice");
+  if (c.notice && (c.effect != failure_effect::stops || c.tolerated.peek() > 0 || c.of == cluster_part::process))
+    r.fail("notice", "applies to hardware with effect \"stops\" and nothing tolerated");
   if (c.effect == failure_effect::corrupts && !c.detection)
     r.fail("detection", "is missing; give the mean time until wrong numbers are noticed");
   r.done();
   return c;
+}
+
+/// A share of the rack, or shares by part.
+void read_together(reader& r, failure_model& m) {
+  const value* given = r.raw("together");
+  if (!given || !given->members() || given->find("value")) {
+    m.together = r.number_or("together", 0, config::fraction);
+    return;
+  }
+  reader shares = r.child("together");
+  m.together = shares.number_or("rack", 0, config::fraction);
+  m.together_leaf = shares.number_or("leaf", 0, config::fraction);
+  m.together_row = shares.number_or("row", 0, config::fraction);
+  if (m.together.peek() + m.together_leaf.peek() + m.together_row.peek() > 1)
+    shares.fail("", "the shares of rack, leaf and row must not exceed 1 together");
+  shares.done();
 }
 
 failure_model read_failures(reader& workload) {
@@ -81,7 +100,7 @@ failure_model read_failures(reader& workload) {
   failure_model m;
   m.stops_per_1000_gpu_days = r.find_number("stops_per_1000_gpu_days", config::positive);
   m.clock = read_one_of(r, "clock", failure_clock_names, failure_clock::wall);
-  m.together = r.number_or("together", 0, config::fraction);
+  read_together(r, m);
   if (std::optional<reader> l = r.find_child("lemons")) {
     m.lemons = {l->number("share", config::fraction), l->number("failures", config::fraction),
                 l->integer_or("removed_after", 0, {0, 1'000'000})};
@@ -106,6 +125,9 @@ failure_model read_failures(reader& workload) {
   return m;
 }
 
+/// In place of a number: chosen for the job's failures.
+const std::string best_word = "best";
+
 save_tier read_tier(reader& r, save_place to) {
   save_tier t;
   t.to = to;
@@ -113,7 +135,9 @@ save_tier read_tier(reader& r, save_place to) {
   t.read = r.quantity<bandwidth>("read", config::positive);
   t.store_write = r.find_quantity<bandwidth>("store_write", config::positive);
   t.store_read = r.find_quantity<bandwidth>("store_read", config::positive);
-  t.every = r.integer_or("every", 1, few);
+  const value* every = r.raw("every");
+  t.best_every = every && every->string() && *every->string() == best_word;
+  if (!t.best_every) t.every = r.integer_or("every", 1, few);
   t.asynchronous = r.boolean_or("asynchronous", true);
   r.done();
   return t;
@@ -136,7 +160,10 @@ void read_saves(reader& workload, training_operation& out) {
     tiers.fail("store", "is missing; only a store survives every failure");
   tiers.done();
   for (std::size_t i = 1; i < out.save.tiers.size(); ++i)
-    if (out.save.tiers[i].every.peek() % out.save.tiers[i - 1].every.peek() != 0)
+    if (out.save.tiers[i].best_every != out.save.tiers.back().best_every)
+      r.fail("tiers", "give \"every\" as \"best\" for all tiers but the first, or for none");
+    else if (!out.save.tiers[i].best_every &&
+             out.save.tiers[i].every.peek() % out.save.tiers[i - 1].every.peek() != 0)
       r.fail("tiers", "each \"every\" must be a multiple of the previous tier's");
   r.done();
 }
@@ -166,6 +193,7 @@ recovery_policy read_recovery(reader& workload, std::optional<std::int64_t>& rep
   p.shards.copies = r.integer_or("copies", 2, few);
   p.shards.computed = read_one_of(r, "computed", shards_computed_names, shards_computed::held);
   p.shards.rejoin = r.boolean_or("rejoin", true);
+  p.batch = read_one_of(r, "batch", short_batch_names, short_batch::shrinks);
   r.done();
   return p;
 }
@@ -191,6 +219,7 @@ value text_of(const component& c) {
   out.set("repair_spread", c.repair_is_fixed ? "fixed" : "exponential");
   if (c.watched) out.set("watched", c.watched->peek());
   if (c.detection) out.set("detection", text_of(c.detection->peek()));
+  if (c.notice) out.set("notice", text_of(c.notice->peek()));
   return out;
 }
 
@@ -198,7 +227,11 @@ value failures_text(const failure_model& m) {
   value out{value::object{}};
   if (m.stops_per_1000_gpu_days) out.set("stops_per_1000_gpu_days", m.stops_per_1000_gpu_days->peek());
   out.set("clock", failure_clock_names[static_cast<std::size_t>(m.clock)]);
-  out.set("together", m.together.peek());
+  if (m.together_leaf.peek() + m.together_row.peek() > 0)
+    out.set("together",
+            value::object{
+                {"rack", m.together.peek()}, {"leaf", m.together_leaf.peek()}, {"row", m.together_row.peek()}});
+  else out.set("together", m.together.peek());
   out.set("lemons", value::object{{"share", m.lemons.share.peek()},
                                   {"failures", m.lemons.failures.peek()},
                                   {"removed_after", m.lemons.removed_after.peek()}});
@@ -225,7 +258,8 @@ value saves_text(const training_operation& t) {
     one.set("read", rate(x.read.peek()));
     if (x.store_write) one.set("store_write", rate(x.store_write->peek()));
     if (x.store_read) one.set("store_read", rate(x.store_read->peek()));
-    one.set("every", x.every.peek());
+    if (x.best_every) one.set("every", best_word);
+    else one.set("every", x.every.peek());
     one.set("asynchronous", x.asynchronous);
     tiers.set(save_place_names[static_cast<std::size_t>(x.to)], std::move(one));
   }
@@ -251,6 +285,7 @@ value recovery_text(const recovery_policy& p, const std::optional<std::int64_t>&
   out.set("slow_parts", p.evict_slow ? "evict" : "keep");
   if (replicas) out.set("replicas", *replicas);
   out.set("min_replicas", p.min_replicas);
+  if (p.batch != short_batch::shrinks) out.set("batch", short_batch_names[static_cast<std::size_t>(p.batch)]);
   if (p.shards != shard_copies{}) {
     out.set("copies", p.shards.copies);
     out.set("computed", shards_computed_names[static_cast<std::size_t>(p.shards.computed)]);

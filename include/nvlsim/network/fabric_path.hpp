@@ -30,6 +30,8 @@ bandwidth uplink_of(const platform& p);
 
 /// The leaf of a GPU's NIC. Leaves of one rail have consecutive numbers. Requires known switches.
 std::int64_t leaf_of(const platform& p, std::int64_t gpu);
+/// Whether the NICs of all GPUs are on one leaf. False if the switches are not known.
+bool is_one_leaf(const platform& p);
 /// GPUs whose NICs fill a leaf.
 double gpus_per_leaf(const platform& p);
 

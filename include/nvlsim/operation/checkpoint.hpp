@@ -32,6 +32,7 @@ struct save_tier {
   std::optional<constant<bandwidth>> store_write;  ///< for all trays together; absent: no limit
   std::optional<constant<bandwidth>> store_read;
   constant<std::int64_t> every = 1;  ///< every n-th save goes here
+  bool best_every = false;           ///< `every` is chosen for the job's failures, not given
   bool asynchronous = true;          ///< the job waits only for the copy into host memory
   double draining = 1;               ///< relative speed of steps while a copy uses the network
   bool operator==(const save_tier&) const = default;

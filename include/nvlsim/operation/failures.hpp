@@ -13,22 +13,29 @@
 
 namespace nvlsim {
 
-/// Numbers of racks, trays and GPUs of a cluster.
+/// Numbers of racks, trays and GPUs of a cluster, and how many of its trays share a leaf switch.
 struct cluster_shape {
   std::int64_t racks = 0;
   std::int64_t trays_per_rack = 0;
   std::int64_t gpus_per_tray = 0;
   std::int64_t racks_per_row = 1;
+  std::int64_t trays_per_leaf = 0;  ///< consecutive trays whose NICs a leaf has; 0: those of a rack
+  std::int64_t rails = 1;           ///< leaves that these trays share, each with its rail of their NICs
 
   std::int64_t trays() const { return racks * trays_per_rack; }
   std::int64_t gpus() const { return trays() * gpus_per_tray; }
   std::int64_t rows() const { return (racks + racks_per_row - 1) / racks_per_row; }
+  std::int64_t trays_of_leaf() const { return trays_per_leaf > 0 ? trays_per_leaf : trays_per_rack; }
+  /// Groups of trays that share their leaves.
+  std::int64_t leaf_groups() const { return (trays() + trays_of_leaf() - 1) / trays_of_leaf(); }
 };
 
 /// A part of the cluster: where a component sits, or what is down while it is broken. `process` is a job's
-/// program: its failures take down no hardware, and its components are counted per GPU of the job.
-enum class cluster_part { process, gpu, tray, rack, row, site };
-inline const std::array<std::string, 6> cluster_part_names = {"process", "gpu", "tray", "rack", "row", "site"};
+/// program: its failures take down no hardware, and its components are counted per GPU of the job. `leaf`: the
+/// trays with a NIC on a leaf switch, as the platform's fabric says.
+enum class cluster_part { process, gpu, tray, rack, leaf, row, site };
+inline const std::array<std::string, 7> cluster_part_names = {"process", "gpu", "tray", "rack",
+                                                              "leaf",    "row", "site"};
 
 /// Effect of a broken component on a job that uses it.
 enum class failure_effect {
@@ -65,6 +72,8 @@ struct component {
   std::optional<constant<double>> watched;  ///< share of failures that health checks detect; absent: the policy's
   std::optional<constant<seconds>>
       detection;  ///< time until it is noticed, if neither health checks nor time-outs notice it
+  /// Of a part that its seller takes back: the warning before it goes. It is not paid for until it is there again.
+  std::optional<constant<seconds>> notice;
   bool operator==(const component&) const = default;
 };
 
@@ -90,6 +99,7 @@ struct failure_model {
   constant<double> early_factor = 1;
   constant<seconds> early_period;
   constant<double> together = 0;  ///< share of tray and GPU failures that also take down another tray of the rack
+  constant<double> together_leaf = 0, together_row = 0;  ///< the same of the leaf, and of the row
   bool operator==(const failure_model&) const = default;
 };
 
@@ -97,7 +107,8 @@ struct failure_model {
 double count_of(const component& c, const cluster_shape& s, std::int64_t job_gpus);
 /// Failures per day of all components of a kind, without early failures.
 double failures_per_day(const component& c, const cluster_shape& s, std::int64_t job_gpus);
-/// Failures per 1,000 GPU-days that stop a job on all GPUs of the cluster. Tolerated failures do not count.
+/// Failures per 1,000 GPU-days that stop a job on all GPUs of the cluster. Tolerated failures and parts that are
+/// taken back do not count.
 double stops_per_1000_gpu_days(const std::vector<component>& components, const cluster_shape& s);
 /// The model with its mean times between failures scaled to `stops_per_1000_gpu_days`.
 failure_model scaled(failure_model m, const cluster_shape& s);
@@ -109,5 +120,7 @@ struct tray_range {
   std::int64_t first = 0, count = 0;
 };
 tray_range trays_of(cluster_part p, std::int64_t tray, const cluster_shape& s);
+/// The part that is lost with `p`, as copies see it: a leaf within a rack is no more than a rack.
+cluster_part part_lost(cluster_part p, const cluster_shape& s);
 
 }  // namespace nvlsim

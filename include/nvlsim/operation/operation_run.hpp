@@ -33,10 +33,11 @@ struct operation_setup {
   recovery_policy recovery;
   maintenance_plan maintenance;
   tray_request asked;
-  std::int64_t replicas = 1;  ///< model replicas that can run without each other
-  seconds step_time;          ///< all replicas at full speed, each computing one shard of the batch
-  double further_shard = 1;   ///< time another shard adds to a step, relative to a one-shard step
-  double spread = 0;          ///< standard deviation of a replica's shard time, relative to a one-shard step
+  std::int64_t replicas = 1;       ///< model replicas that can run without each other
+  std::int64_t micro_batches = 1;  ///< of each replica in a step; matters only to a batch that is kept
+  seconds step_time;               ///< all replicas at full speed, each computing one shard of the batch
+  double further_shard = 1;        ///< time another shard adds to a step, relative to a one-shard step
+  double spread = 0;               ///< standard deviation of a replica's shard time, relative to a one-shard step
   seconds duration;
   std::optional<seconds> work;  ///< work at full speed after which the job is done
   bool notes_racks = false;     ///< keeps what each rack did; for a job alone on the cluster
@@ -59,14 +60,15 @@ enum class gpu_use {
   stalled,   ///< other replicas wait while one drops out
   left_out,  ///< up, but its replica has dropped out
   maintenance,
-  repair,    ///< broken
-  spare,     ///< up, not used by the job
-  after_end  ///< after the job is done
+  repair,     ///< broken
+  reclaimed,  ///< taken back by the seller, and not paid for
+  spare,      ///< up, not used by the job
+  after_end   ///< after the job is done
 };
-inline constexpr std::array<std::string_view, 18> gpu_use_names = {
-    "useful",   "redone",   "slow",        "copies",       "saving",  "detecting",
-    "deciding", "waiting",  "readying",    "initialising", "loading", "first_step",
-    "stalled",  "left_out", "maintenance", "repair",       "spare",   "after_end"};
+inline constexpr std::array<std::string_view, 19> gpu_use_names = {
+    "useful",      "redone",   "slow",         "copies",  "saving",     "detecting", "deciding",
+    "waiting",     "readying", "initialising", "loading", "first_step", "stalled",   "left_out",
+    "maintenance", "repair",   "reclaimed",    "spare",   "after_end"};
 
 enum class operation_event_kind {
   failure,
@@ -77,7 +79,9 @@ enum class operation_event_kind {
   corruption_found,
   rejoin,
   maintenance,
-  trays_free
+  trays_free,
+  last_save,  ///< before a part is taken back
+  reclaim
 };
 
 /// A future event.
@@ -160,7 +164,17 @@ struct operation_state {
   };
   std::vector<slow_part> slow;
   std::int64_t slow_parts = 0;
-  std::int64_t corrupted = 0;                              ///< corruptions not noticed yet
+  /// A part that its seller is about to take back.
+  struct departure {
+    std::int32_t component = 0;
+    std::int64_t tray = 0;
+    double back = 0;  ///< seconds until it is there again
+  };
+  std::map<std::int64_t, departure> departures;  ///< by number
+  std::int64_t warnings = 0;
+  std::int64_t saves_for = -1;  ///< number of the departure that the job stops to save for
+  std::int64_t gone = 0;        ///< trays that were taken back
+  std::int64_t corrupted = 0;   ///< corruptions not noticed yet
   double clean = std::numeric_limits<double>::infinity();  ///< progress of the last copy before the first one
 
   std::vector<std::mt19937_64> draws;  ///< random sources by component, so that policies do not change failures
@@ -184,6 +198,19 @@ restart_costs mean_costs(const operation_setup& s, const std::vector<save_times>
 double saves_between_copies(const operation_setup& s, const std::vector<save_times>& tiers);
 /// `mean_costs` of a job with this interval. Work redone because only an older tier has a copy counts as restart.
 restart_costs costs_at(const operation_setup& s, const std::vector<save_times>& tiers, seconds interval);
+/// How failures and saves of one tier meet.
+struct tier_use {
+  double failures_a_day = 0;        ///< that stop the job and leave no faster copy than those of this tier
+  std::optional<seconds> interval;  ///< between copies that is best for the tier alone (Young); nothing: no
+                                    ///< failure needs it
+  std::int64_t every = 1;           ///< the best multiple of the fastest tier's interval, together with the others
+};
+/// By tier: the best intervals, nested. To first order a copy of tier t each n_t intervals of work D costs
+/// stall_t / (n_t D) and rate_t n_t D / 2; n_t is a multiple of that of the tier before. Tiers that are slow to
+/// drain take no copies sooner than they drain. `interval`: D, if it is given.
+std::vector<tier_use> best_tiers(const operation_setup& s, const std::vector<save_times>& tiers,
+                                 std::optional<seconds> interval);
+
 /// The best interval by Daly's exact form. If failures find only every n-th copy, they count n times.
 seconds best_interval(const operation_setup& s, const std::vector<save_times>& tiers);
 /// The interval between saves: the given one, or the best for the job's failures; never shorter than a copy.

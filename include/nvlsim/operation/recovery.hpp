@@ -46,20 +46,28 @@ enum class second_failure {
 };
 inline const std::array<std::string, 2> second_failure_names = {"restart", "queue"};
 
+/// The batch of a step without the replicas that are out.
+enum class short_batch {
+  shrinks,  ///< each replica keeps its micro-batches: a step takes as long and has fewer sequences
+  kept      ///< the others take over the micro-batches of those that are out: a step has as many and takes longer
+};
+inline const std::array<std::string, 2> short_batch_names = {"shrinks", "kept"};
+
 struct recovery_policy {
   recovery_mode mode = recovery_mode::restart;
   second_failure again = second_failure::restart;
-  std::int64_t min_replicas = 1;    ///< for a job that can lose replicas: with fewer, it waits for repairs
-  shard_copies shards;              ///< for a redundant job
-  constant<double> watched = 1;     ///< share of failures that health checks detect
-  constant<seconds> health;         ///< until a health check detects a failure
-  constant<seconds> watchdog;       ///< until a time-out detects a failure
-  constant<seconds> decide;         ///< diagnosis and eviction
-  constant<seconds> spare_ready;    ///< until a spare tray runs the job's software
-  constant<seconds> init;           ///< start of communicators: this, plus
-  constant<seconds> init_per_gpu;   ///< this per GPU of the job
-  constant<seconds> first_step;     ///< warm-up of the first step
-  constant<seconds> replica_stall;  ///< stall of the other replicas when one drops out
+  std::int64_t min_replicas = 1;  ///< for a job that can lose replicas: with fewer, it waits for repairs
+  shard_copies shards;            ///< for a redundant job
+  short_batch batch = short_batch::shrinks;  ///< of a job that can lose replicas and is not redundant
+  constant<double> watched = 1;              ///< share of failures that health checks detect
+  constant<seconds> health;                  ///< until a health check detects a failure
+  constant<seconds> watchdog;                ///< until a time-out detects a failure
+  constant<seconds> decide;                  ///< diagnosis and eviction
+  constant<seconds> spare_ready;             ///< until a spare tray runs the job's software
+  constant<seconds> init;                    ///< start of communicators: this, plus
+  constant<seconds> init_per_gpu;            ///< this per GPU of the job
+  constant<seconds> first_step;              ///< warm-up of the first step
+  constant<seconds> replica_stall;           ///< stall of the other replicas when one drops out
   bool evict_slow = true;       ///< a slow part is replaced after it is found and a save; else kept until repaired
   constant<seconds> find_slow;  ///< until a slow part is found
 

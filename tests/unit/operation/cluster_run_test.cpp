@@ -316,5 +316,32 @@ TEST_CASE("Jobs that save synchronously to one store stop each other longer, onl
   CHECK(run_cluster(c, 1).members[0].useful_share() == Approx((alone + together) / 2).margin(2e-3));
 }
 
+TEST_CASE("Jobs that load at one time share the store, and one that loads alone has it to itself") {
+  // The whole site stops: both jobs load at once, each as fast as half the store, or as its own trays read.
+  operation_setup hardware = test::plain_setup(4, 1, 18);
+  component site = test::stopper("site", cluster_part::site, 3 * day, 1);
+  site.of = cluster_part::site;
+  site.repair_is_fixed = true;
+  hardware.failures.components = {site};
+  hardware.save.state = bytes::from_base(1e12);
+  hardware.save.tiers.front().read = bandwidth::from_base(1e9);
+  hardware.save.tiers.front().store_read = bandwidth::from_base(20e9);
+  const auto loading = [&](std::size_t jobs) {
+    cluster_setup c = cluster_of(hardware);
+    for (std::size_t m = 0; m < jobs; ++m)
+      c.members.push_back(member(std::string(1, static_cast<char>('a' + m)), hardware, 1, 18));
+    const cluster_outcome o = run_cluster(c, 1);
+    std::vector<double> out;
+    for (const operation_outcome& x : o.members) {
+      CHECK(x.stops > 5);
+      out.push_back(spent(x, gpu_use::loading) / 72 / static_cast<double>(x.stops));
+    }
+    return out;
+  };
+  CHECK(loading(1)[0] == Approx(1e12 / 18e9));  // what its 18 trays read
+  for (const double t : loading(2)) CHECK(t == Approx(2e12 / 20e9));
+  for (const double t : loading(4)) CHECK(t == Approx(4e12 / 20e9));
+}
+
 }  // namespace
 }  // namespace nvlsim

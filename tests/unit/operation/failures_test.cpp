@@ -1,6 +1,8 @@
 #include "nvlsim/operation/failures.hpp"
 
 #include <catch2/catch.hpp>
+#include <map>
+#include <vector>
 
 #include "unit/operation/setups.hpp"
 
@@ -84,6 +86,78 @@ TEST_CASE("Lemons have their share of the failures, until they are replaced") {
   CHECK(failures_of(s) == Approx(all).epsilon(0.06));
   s.failures.lemons.removed_after = 2;
   CHECK(failures_of(s) == Approx(all / 2).epsilon(0.1));
+}
+
+TEST_CASE("A leaf takes down the trays whose NICs it has, whatever racks they are in") {
+  cluster_shape s{4, 18, 4, 2};
+  component c = stopper("leaf", cluster_part::leaf, 100 * day, hour);
+  c.of = cluster_part::leaf;
+  CHECK(count_of(c, s, 0) == 4);  // a rack each, if nothing else is known
+  CHECK(part_lost(cluster_part::leaf, s) == cluster_part::rack);
+  s.trays_per_leaf = 27;
+  s.rails = 4;
+  CHECK(count_of(c, s, 0) == 12);
+  CHECK(part_lost(cluster_part::leaf, s) == cluster_part::leaf);
+  CHECK(trays_of(cluster_part::leaf, 30, s).first == 27);
+  CHECK(trays_of(cluster_part::leaf, 30, s).count == 27);
+  CHECK(trays_of(cluster_part::leaf, 71, s).first == 54);
+  CHECK(trays_of(cluster_part::leaf, 71, s).count == 18);  // the last is not full
+  s.trays_per_leaf = 9;
+  CHECK(part_lost(cluster_part::leaf, s) == cluster_part::rack);
+}
+
+TEST_CASE(
+    "A failing leaf stops the job, takes its trays to repair and leaves no copy in their neighbours' memory") {
+  // The job is on two of four racks, whose trays share one leaf, so that spares are two racks on.
+  operation_setup s = plain_setup(4, 2, 18);
+  component leaf = stopper("leaf", cluster_part::leaf, 10 * day, hour);
+  leaf.of = cluster_part::leaf;
+  leaf.repair_is_fixed = true;
+  s.failures.components = {leaf};
+  s.save.pause = secs(1);
+  save_tier neighbour = s.save.tiers.front();
+  neighbour.to = save_place::neighbour;
+  s.save.tiers.front().every = 10;
+  s.save.tiers.insert(s.save.tiers.begin(), neighbour);
+  const auto redone_a_stop = [&] {
+    double redone = 0, stops = 0;
+    for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+      const operation_outcome o = run_by_queue(s, seed);
+      redone += spent(o, gpu_use::redone);
+      stops += static_cast<double>(o.stops);
+      CHECK(o.min_trays_up <= static_cast<double>(72 - std::max<std::int64_t>(18, s.cluster.trays_per_leaf)));
+    }
+    return redone / stops / 144;
+  };
+  const double of_a_rack = redone_a_stop();
+  CHECK(of_a_rack == Approx(hour / 2).epsilon(0.2));
+  s.cluster.trays_per_leaf = 36;
+  CHECK(redone_a_stop() == Approx(5 * hour).epsilon(0.2));
+}
+
+TEST_CASE("A share of failures takes another tray of the rack, the leaf or the row") {
+  const cluster_part part = GENERATE(cluster_part::rack, cluster_part::leaf, cluster_part::row);
+  operation_setup s = plain_setup(8, 8, 16);
+  s.cluster.racks_per_row = 4;
+  s.cluster.trays_per_leaf = 36;
+  s.failures.components = {stopper("tray", cluster_part::tray, 200 * day, 1e-3)};
+  s.failures.components.front().of = cluster_part::tray;
+  s.notes_racks = true;
+  (part == cluster_part::rack   ? s.failures.together
+   : part == cluster_part::leaf ? s.failures.together_leaf
+                                : s.failures.together_row) = 1;
+  const operation_outcome o = run_by_queue(s, 1);
+  std::int64_t alike = 0, others = 0;
+  std::map<double, std::vector<std::int32_t>> broken;
+  for (const rack_stretch& x : o.racks.over)
+    for (std::int32_t i = 0; i < x.broken; ++i) broken[x.begin].push_back(x.rack);
+  for (const auto& [begin, racks] : broken) {
+    if (racks.size() < 2) continue;
+    ++(racks[0] == racks[1] ? alike : others);
+    CHECK(trays_of(part, racks[0] * 18, s.cluster).first == trays_of(part, racks[1] * 18, s.cluster).first);
+  }
+  CHECK(alike > 0);
+  CHECK((others > 0) == (part != cluster_part::rack));
 }
 
 }  // namespace

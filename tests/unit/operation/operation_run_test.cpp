@@ -199,6 +199,40 @@ TEST_CASE("Without spares a job that shrinks does more than one that waits, and 
   CHECK(shrinks < mean_share(s));
 }
 
+TEST_CASE("Replicas that fail while the whole job restarts are left out, however often that is") {
+  // A restart of two hours, in which a tray fails each ten minutes: a job that starts over never comes back.
+  operation_setup s = plain_setup(64, 64, 18);
+  s.replicas = 64;
+  s.recovery.init = secs(2 * hour);
+  component tray = stopper("tray", cluster_part::tray, 600.0 * 64 * 18, 600);
+  tray.of = cluster_part::tray;
+  component wrong = stopper("wrong", cluster_part::tray, 10.0 * day * 64 * 18, 600);
+  wrong.of = cluster_part::tray;
+  wrong.effect = failure_effect::corrupts;
+  wrong.detection = secs(hour);
+  s.failures.components = {tray, wrong};
+  s.duration = seconds::from_base(30 * day);
+  s.recovery.mode = recovery_mode::elastic;
+  CHECK(run_by_queue(s, 1).useful_share() < 0.01);
+  s.recovery.mode = recovery_mode::replica;
+  // Two hours of a replica in 10 minutes are twelve out of 64 at a time; three stops of the whole cost little.
+  const operation_outcome o = run_by_queue(s, 1);
+  CHECK(o.useful_share() == Approx(1 - 12.0 / 64).margin(0.04));
+  CHECK(total(o) == Approx(static_cast<double>(s.cluster.gpus()) * s.duration.base()));
+}
+
+TEST_CASE("A slow part of a job whose replicas recover alone stops those on it") {
+  operation_setup s = slowed(plain_setup(10, 8, 16), cluster_part::tray, 3000 * day, true);
+  s.replicas = 16;
+  s.recovery.mode = recovery_mode::replica;
+  s.recovery.init = secs(hour);
+  const operation_outcome alone = run_by_queue(s, 1);
+  CHECK(alone.whole_stops == 0);
+  CHECK(spent(alone, gpu_use::initialising) == 0);
+  s.recovery.mode = recovery_mode::restart;
+  CHECK(run_by_queue(s, 1).useful_share() < alone.useful_share());
+}
+
 TEST_CASE("A job with an amount of work ends when it is done") {
   operation_setup s = renewal(1e12, 3600, 60, 600);
   s.work = seconds::from_base(10.5 * 3600);
@@ -236,6 +270,102 @@ TEST_CASE("The interval that is taken for the best is, also where failures leave
     CHECK(now > share(0.4));
     CHECK(now > share(2.5));
     CHECK(daly_useful_share(costs_at(s, tiers, best), best) == Approx(now).margin(0.006));
+  }
+}
+
+/// A job whose programs, trays and racks fail, with drives, a neighbour's memory and a store.
+operation_setup three_tiers() {
+  operation_setup s = plain_setup(10, 8, 16);
+  component rack = stopper("rack", cluster_part::rack, 60 * day, 3 * hour);
+  rack.of = cluster_part::rack;
+  component row = stopper("row", cluster_part::row, 60 * day, hour);
+  row.of = cluster_part::row;
+  s.failures.components = {stopper("program", cluster_part::process, 512 * 4 * hour, 0),
+                           stopper("gpu", cluster_part::tray, 720 * 12 * hour, hour), rack, row};
+  s.save.tiers.clear();
+  const std::pair<save_place, double> places[] = {
+      {save_place::nvme, 1}, {save_place::neighbour, 6}, {save_place::store, 60}};
+  s.save.state = bytes::from_base(1e12);
+  for (const auto& [to, stall] : places) {
+    save_tier t;
+    t.to = to;
+    t.asynchronous = false;
+    t.write = t.read = bandwidth::from_base(1e12 / stall / 128);
+    s.save.tiers.push_back(t);
+  }
+  s.save.interval.reset();
+  s.recovery.decide = secs(60);
+  s.duration = seconds::from_base(120 * day);
+  return s;
+}
+
+TEST_CASE("Of one tier the best multiple is one, and its interval Young's") {
+  operation_setup s = renewal(6 * hour, hour, 30, 300);
+  const std::vector<tier_use> one = best_tiers(s, tiers_of(s), {});
+  REQUIRE(one.size() == 1);
+  CHECK(one[0].every == 1);
+  CHECK(one[0].failures_a_day == Approx(4));
+  CHECK(one[0].interval->base() == Approx(std::sqrt(2 * 30 * 6 * hour)));
+}
+
+TEST_CASE("Each tier has the failures that leave no faster copy, and multiples as its costs say") {
+  const operation_setup s = three_tiers();
+  const std::vector<save_times> tiers = tiers_of(s);
+  const std::vector<tier_use> best = best_tiers(s, tiers, {});
+  CHECK(best[0].failures_a_day == Approx(6));  // programs
+  CHECK(best[1].failures_a_day == Approx(2 * 128.0 / 180 + 8 / 60.0 * 128 / 144).epsilon(0.1));
+  CHECK(best[2].failures_a_day == Approx(2 / 60.0 * 128 / 180).epsilon(0.5));
+  for (std::size_t t = 1; t < 3; ++t) {
+    CHECK(best[t].every % best[t - 1].every == 0);
+    CHECK(best[t].interval.value() > best[t - 1].interval.value());
+    // Alone the tiers would be as far apart as Young says; nested they are close to it.
+    const double ratio = *best[t].interval / *best[0].interval;
+    CHECK(static_cast<double>(best[t].every) == Approx(ratio).epsilon(0.35));
+  }
+}
+
+TEST_CASE("Nested intervals that are taken for the best are, as runs say") {
+  operation_setup s = three_tiers();
+  const auto with = [&](std::int64_t second, std::int64_t third) {
+    s.save.tiers[1].every = second;
+    s.save.tiers[2].every = third;
+    return useful_share(s, 12).mean;
+  };
+  const std::vector<tier_use> best = best_tiers(s, tiers_of(s), {});
+  const double most = with(best[1].every, best[2].every);
+  const double noise = 3e-4;
+  CHECK(most > with(1, 1) + noise);
+  CHECK(most > with(best[1].every, best[1].every) + noise);  // the store as often as neighbours
+  CHECK(most > with(best[1].every * 6, best[2].every * 6));
+  CHECK(most > with(best[1].every, best[2].every * 12) - noise);
+  CHECK(most > with(best[1].every * 2, best[2].every * 2) - noise);
+}
+
+TEST_CASE("Work that a job without k of n replicas does is in proportion, also if it keeps its batch") {
+  operation_setup s = plain_setup(1, 1, 18);
+  s.recovery.mode = GENERATE(recovery_mode::elastic, recovery_mode::replica);
+  s.replicas = 18;
+  component tray = stopper("tray", cluster_part::tray, 30 * day, 6 * hour);
+  tray.of = cluster_part::tray;
+  s.failures.components = {tray};
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    s.recovery.batch = short_batch::shrinks;
+    const operation_outcome o = run_by_queue(s, seed);
+    // GPU-time of steps is useful as it is: one replica's GPUs stand for one eighteenth of the work.
+    const double worked = spent(o, gpu_use::useful) + spent(o, gpu_use::redone);
+    CHECK(o.progress * 72 == Approx(spent(o, gpu_use::useful)));
+    CHECK(spent(o, gpu_use::left_out) + spent(o, gpu_use::slow) == Approx(0).margin(1e-6 * worked));
+    CHECK(worked < 72 * s.duration.base());
+    // With micro-batches that cannot be divided evenly some GPUs wait: 4 become 5 with 17 of 18.
+    s.recovery.batch = short_batch::kept;
+    s.micro_batches = 4;
+    const operation_outcome kept = run_by_queue(s, seed);
+    CHECK(kept.progress < o.progress);
+    CHECK(spent(kept, gpu_use::slow) > 0);
+    CHECK(total(kept) == Approx(72 * s.duration.base()));
+    // With 17 x 16 x 15 x 14 any of the numbers divides.
+    s.micro_batches = 17 * 16 * 15 * 14;
+    CHECK(run_by_queue(s, seed).progress == Approx(o.progress).epsilon(1e-4));
   }
 }
 

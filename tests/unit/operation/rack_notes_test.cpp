@@ -33,7 +33,7 @@ TEST_CASE("What racks do covers their time, and broken trays of all of it are th
       broken += x.broken * (x.end - x.begin);
     }
     for (const double t : until) CHECK(t == s.duration.base());
-    CHECK(broken * 4 == Approx(spent(with, gpu_use::repair)));
+    CHECK(broken * 4 == Approx(spent(with, gpu_use::repair) + spent(with, gpu_use::reclaimed)));
   }
 }
 

@@ -70,14 +70,25 @@ inline operation_setup eventful(recovery_mode mode) {
   shelf.of = cluster_part::rack;
   shelf.each = 8;
   shelf.tolerated = 1;
+  component leaf = stopper("leaf", cluster_part::leaf, 300 * day, 2 * hour);
+  leaf.of = cluster_part::leaf;
+  component spot = stopper("spot", cluster_part::tray, 1500 * day, 3 * hour);
+  spot.of = cluster_part::tray;
+  spot.notice = secs(120);
+  s.cluster.trays_per_leaf = 30;
+  s.cluster.rails = 2;
   s.failures.components = {stopper("gpu", cluster_part::tray, 500 * day, 4 * hour),
                            stopper("program", cluster_part::process, 4000 * day, 0),
                            rack,
                            slow,
                            wrong,
-                           shelf};
+                           shelf,
+                           leaf,
+                           spot};
   s.failures.lemons = {0.05, 0.3, 5};
   s.failures.together = 0.05;
+  s.failures.together_leaf = 0.02;
+  s.failures.together_row = 0.02;
   s.failures.early_factor = 3;
   s.failures.early_period = secs(5 * day);
   s.replicas = 16;
