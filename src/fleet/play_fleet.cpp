@@ -78,8 +78,8 @@ struct service_state {
   double waiting = 0;             ///< requests that no replica has taken
   double again = 0;               ///< lost requests that come back in the next tick
   double hazard = 0, next_failure = 0;
-  double rate = 0, in_flight = 0, attained = 0;  ///< of a replica in the last tick
-  std::deque<double> arrivals;                   ///< of the ticks in the window
+  double rate = 0, in_flight = 0, attained = 0, e2e = 0;  ///< of a replica in the last tick
+  std::deque<double> arrivals;                            ///< of the ticks in the window
   double in_window = 0;
   sliding_most wanted;
 };
@@ -87,10 +87,12 @@ struct service_state {
 class fleet_player {
  public:
   fleet_player(const fleet_spec& f, std::uint64_t seed)
-      : f_(f), space_(f.racks, f.gpus_per_rack), random_(seed), states_(f.services.size()) {
+      : f_(f), space_(f.racks, f.gpus_per_rack), random_(seed), evictions_(seed ^ 0x73706f74),
+        states_(f.services.size()) {
     out_.services.resize(f.services.size());
     out_.samples.resize(f.services.size());
     for (service_state& s : states_) s.next_failure = exponential(random_);
+    next_eviction_ = exponential(evictions_);
   }
 
   fleet_outcome play() {
@@ -106,6 +108,7 @@ class fleet_player {
         fail(i, now);
         if (k % stride == 0) sample(i, now);
       }
+      reclaim(now);
       load(now, now + f_.tick_s);
     }
     for (std::size_t i = 0; i < states_.size(); ++i)
@@ -296,6 +299,7 @@ class fleet_player {
     if (!late) o.attained += (served - retries) * at.attained;
     s.rate = served / tick / replicas;
     s.in_flight = s.rate * at.e2e_s;
+    s.e2e = at.e2e_s;
     s.attained = late ? 0 : at.attained;
   }
 
@@ -338,6 +342,76 @@ class fleet_player {
     come_again(s, o, s.in_flight + s.rate * f_.failures.detection_s);
   }
 
+  std::int64_t machines(std::size_t i) const {
+    return (about(i).gpus + f_.evictions.machine_gpus - 1) / f_.evictions.machine_gpus;
+  }
+
+  /// Takes back machines, or racks, that are in use.
+  void reclaim(double now) {
+    const fleet_evictions& e = f_.evictions;
+    if (!(e.after_s > 0)) return;
+    std::int64_t used = 0;
+    for (std::size_t i = 0; i < states_.size(); ++i)
+      used += static_cast<std::int64_t>(states_[i].replicas.size()) * machines(i);
+    hazard_ += static_cast<double>(e.takes_rack ? f_.racks : used) * f_.tick_s / e.after_s;
+    while (hazard_ >= next_eviction_) {
+      next_eviction_ += exponential(evictions_);
+      if (e.takes_rack)
+        reclaim_rack(static_cast<std::int64_t>(evictions_() % static_cast<std::uint64_t>(f_.racks)), now);
+      else reclaim_machine(now);
+    }
+  }
+
+  void reclaim_rack(std::int64_t rack, double now) {
+    for (std::size_t i = 0; i < states_.size(); ++i)
+      for (std::size_t k = states_[i].replicas.size(); k-- > 0;)
+        if (states_[i].replicas[k].rack == rack) take_back(i, k, now);
+    const std::int64_t gpus = space_.free(rack);
+    space_.give(rack, -gpus);
+    count_gone(rack, gpus, now);
+  }
+
+  void reclaim_machine(double now) {
+    std::int64_t used = 0;
+    for (std::size_t i = 0; i < states_.size(); ++i)
+      used += static_cast<std::int64_t>(states_[i].replicas.size()) * machines(i);
+    if (used == 0) return;
+    auto which = static_cast<std::int64_t>(evictions_() % static_cast<std::uint64_t>(used));
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+      const auto here = static_cast<std::int64_t>(states_[i].replicas.size()) * machines(i);
+      if (which >= here) {
+        which -= here;
+        continue;
+      }
+      const auto k = static_cast<std::size_t>(which / machines(i));
+      const std::int64_t rack = states_[i].replicas[k].rack,
+                         gone = std::min(about(i).gpus, f_.evictions.machine_gpus);
+      take_back(i, k, now);
+      space_.give(rack, -gone);
+      count_gone(rack, gone, now);
+      return;
+    }
+  }
+
+  void count_gone(std::int64_t rack, std::int64_t gpus, double now) {
+    const double back = f_.evictions.back_s;
+    space_.break_until(now + back, rack, gpus);
+    out_.reclaimed_gpu_s += static_cast<double>(gpus) * std::min(back, std::max(0.0, f_.duration_s - now));
+  }
+
+  /// A replica ends; requests in flight that would end after the notice come again.
+  void take_back(std::size_t i, std::size_t which, double now) {
+    service_state& s = states_[i];
+    service_outcome& o = out_.services[i];
+    const replica gone = s.replicas[which];
+    s.replicas.erase(s.replicas.begin() + static_cast<std::ptrdiff_t>(which));
+    keep_life(i, gone, now, replica_end::reclaimed);
+    space_.give(gone.rack, about(i).gpus);
+    ++o.reclaimed;
+    if (gone.ready_s > now || !(s.e2e > 0)) return;
+    come_again(s, o, s.in_flight * std::max(0.0, 1 - f_.evictions.notice_s / s.e2e));
+  }
+
   void sample(std::size_t i, double now) {
     const service_state& s = states_[i];
     const std::int64_t up = ready(i, now);
@@ -347,7 +421,8 @@ class fleet_player {
 
   const fleet_spec& f_;
   rack_space space_;
-  std::mt19937_64 random_;
+  std::mt19937_64 random_, evictions_;
+  double hazard_ = 0, next_eviction_ = 0;  ///< of all machines, or racks, together
   std::vector<service_state> states_;
   fleet_outcome out_;
 };

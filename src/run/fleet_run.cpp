@@ -121,7 +121,7 @@ value curve_value(const replica_curve& c) {
 struct fleet_sums {
   std::vector<service_outcome> services;
   std::vector<double> availability, attained;  ///< of all services, by seed
-  double failed_gpu_s = 0;
+  double failed_gpu_s = 0, reclaimed_gpu_s = 0;
   fleet_outcome first;  ///< seed
 };
 
@@ -135,6 +135,7 @@ void add(service_outcome& sum, const service_outcome& o) {
   sum.failures += o.failures;
   sum.starts += o.starts;
   sum.evicted += o.evicted;
+  sum.reclaimed += o.reclaimed;
   sum.max_ready = std::max(sum.max_ready, o.max_ready);
 }
 
@@ -154,6 +155,7 @@ fleet_sums play_all(fleet_spec f, std::int64_t seeds, std::uint64_t first) {
     out.availability.push_back(all.availability());
     out.attained.push_back(all.slo_share());
     out.failed_gpu_s += one.failed_gpu_s;
+    out.reclaimed_gpu_s += one.reclaimed_gpu_s;
     for (std::size_t i = 0; i < one.services.size(); ++i) add(out.services[i], one.services[i]);
     if (k == 0) out.first = std::move(one);
   }
@@ -177,6 +179,7 @@ value service_value(const service_outcome& o, const fleet_service& about, double
   out.set("failures", static_cast<double>(o.failures) / seeds);
   out.set("short_of_capacity_s", o.short_s / seeds);
   if (o.evicted > 0) out.set("evicted", static_cast<double>(o.evicted) / seeds);
+  if (o.reclaimed > 0) out.set("reclaimed", static_cast<double>(o.reclaimed) / seeds);
   out.set("without_room_s", o.unplaced_s / seeds);
   return out;
 }
@@ -201,7 +204,7 @@ std::vector<time_curve> curves_of(const std::vector<fleet_sample>& samples) {
 
 /// What each replica of each service did, on the lowest lane of its service that is free.
 void add_fleet_picture(run_record& out, const fleet_spec& f, const fleet_outcome& first) {
-  constexpr std::array ends = {"", ", then leaves", ", then fails", ", then evicted"};
+  constexpr std::array ends = {"", ", then leaves", ", then fails", ", then evicted", ", then taken back"};
   for (std::size_t i = 0; i < f.services.size(); ++i)
     out.services.push_back({f.services[i].name, {}, "replica", curves_of(first.samples[i])});
   std::vector<replica_life> lives = first.lives;
@@ -228,6 +231,14 @@ void add_fleet_picture(run_record& out, const fleet_spec& f, const fleet_outcome
     out.left_out = fmt::format("replicas after the first {} that ended", max_replica_lives);
 }
 
+/// Of spot GPUs.
+fleet_evictions evictions_of(const scenario& s) {
+  if (!s.facility || !s.facility->money || !s.facility->money->spot) return {};
+  const spot_market& m = *s.facility->money->spot;
+  return {m.eviction_after.base(), m.notice.base(), m.returns_after.value_or(usual_return).base(),
+          std::max<std::int64_t>(1, s.platform.vm.gpus), m.takes_rack};
+}
+
 fleet_figures figures_of(const scenario& s, const fleet_sums& sums, double seeds, double duration) {
   const service_outcome all = total_of(sums.services);
   fleet_figures out;
@@ -243,9 +254,10 @@ fleet_figures figures_of(const scenario& s, const fleet_sums& sums, double seeds
   if (!site) return out;
   const footprint took = footprint_of(site->overheads, out.energy, seconds::from_base(duration));
   out.carbon_g = took.carbon_g;
-  if (site->money)
-    out.bill =
-        bill_for(*site->money, out.gpus, seconds::from_base(duration), took.at_meter.value_or(joules{})).paid();
+  if (!site->money) return out;
+  payment money = *site->money;
+  money.plays_evictions = true;
+  out.bill = bill_for(money, out.gpus, seconds::from_base(duration), took.at_meter.value_or(joules{})).paid();
   return out;
 }
 
@@ -255,6 +267,7 @@ void run_fleet(run_record& out, const scenario& s, const operation_case& c, oper
   result& r = out.outcome;
   fleet_spec f = c.fleet->cluster;
   if (c.fleet->store && c.fleet->store->store_read) f.store_read = c.fleet->store->store_read->read().base();
+  f.evictions = evictions_of(s);
   value curves{value::object{}};
   for (const fleet_member& member : c.fleet->services) {
     fleet_service service = member.about;
@@ -277,13 +290,12 @@ void run_fleet(run_record& out, const scenario& s, const operation_case& c, oper
   for (std::size_t i = 0; i < f.services.size(); ++i)
     services.set(f.services[i].name, service_value(sums.services[i], f.services[i], seeds, f.duration_s));
   r.breakdown.set("fleet", value::object{{"services", std::move(services)},
-                                         {"failed_gpus_mean", sums.failed_gpu_s / seeds / f.duration_s}});
+                                         {"failed_gpus_mean", sums.failed_gpu_s / seeds / f.duration_s},
+                                         {"reclaimed_gpus_mean", sums.reclaimed_gpu_s / seeds / f.duration_s}});
   r.breakdown.set("replica_curves", std::move(curves));
   add_band(r, "fleet_availability_fraction", sums.availability);
   add_band(r, "fleet_slo_attained_fraction", sums.attained);
-  if (s.facility && s.facility->money)
-    note_evictions(r, *s.facility->money,
-                   {"fleet_bill_usd is what is paid", "lower /workload/fleet/failures/gpu_mtbf"});
+  if (s.facility && s.facility->money) note_evictions(r, *s.facility->money);
   r.notes.push_back(
       "the load of a fleet is divided evenly over ready replicas; each replica performs as in an open-loop "
       "run at its rate");

@@ -88,11 +88,22 @@ struct fleet_failures {
   std::int64_t machine_gpus = 1;
 };
 
+/// Machines or racks that their seller takes back, exponential in wall time. A replica stops taking requests at
+/// the notice, and what it has in flight that ends before the notice does is served.
+struct fleet_evictions {
+  double after_s = 0;  ///< mean time until one machine, or rack, in use is taken; 0: never
+  double notice_s = 0;
+  double back_s = 0;  ///< until it is there again
+  std::int64_t machine_gpus = 1;
+  bool takes_rack = false;
+};
+
 /// Services in order of priority. Free GPUs go to the first service first.
 struct fleet_spec {
   std::vector<fleet_service> services;
   std::int64_t racks = 1, gpus_per_rack = 1;
   fleet_failures failures;
+  fleet_evictions evictions;
   double duration_s = 86400, tick_s = 10;
   double store_read =
       std::numeric_limits<double>::infinity();  ///< bytes per second for all loading replicas together
@@ -115,7 +126,8 @@ struct service_outcome {
   double unplaced_s = 0;  ///< time in which a needed replica finds no GPUs
   double energy_J = 0;    ///< of ready and starting replicas
   std::int64_t failures = 0, starts = 0, max_ready = 0;
-  std::int64_t evicted = 0;  ///< replicas evicted by an earlier service
+  std::int64_t evicted = 0;    ///< replicas evicted by an earlier service
+  std::int64_t reclaimed = 0;  ///< replicas that lost a machine to its seller
 
   double availability() const { return requests > 0 ? served / requests : 1; }
   double slo_share() const { return requests > 0 ? attained / requests : 1; }
@@ -128,7 +140,7 @@ struct fleet_sample {
 };
 
 /// How a replica's life ended; `stays`: at the end of the run.
-enum class replica_end { stays, leaves, fails, evicted };
+enum class replica_end { stays, leaves, fails, evicted, reclaimed };
 
 /// A replica from its start to its end, for pictures.
 struct replica_life {
@@ -145,6 +157,7 @@ struct fleet_outcome {
   std::vector<service_outcome> services;
   std::vector<std::vector<fleet_sample>> samples;  ///< by service; at most `fleet_samples` each
   double failed_gpu_s = 0;                         ///< GPU time of machines in repair
+  double reclaimed_gpu_s = 0;                      ///< GPU time of machines that were taken back
   std::vector<replica_life> lives;  ///< in order of their ends; the first `max_replica_lives`, if asked for
   std::int64_t lives_left_out = 0;  ///< later ones
 };

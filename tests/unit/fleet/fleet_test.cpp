@@ -240,5 +240,34 @@ TEST_CASE("A fleet that cannot be says why") {
   REQUIRE(fleet_problems(fleet_of({s})).empty());
 }
 
+TEST_CASE("Spot machines and racks are taken at their rate, with what is in flight beyond the notice") {
+  for (const bool rack : {false, true}) {
+    INFO((rack ? "racks" : "machines"));
+    fleet_service s = service({40, 40});
+    s.scaler.max_replicas = 10;  // of 18 that fit
+    s.start_s = 300;
+    fleet_spec f = fleet_of({s});
+    f.duration_s = 40 * 86400.0;
+    f.evictions = {rack ? 5 * 86400.0 : 20 * 86400.0, 0, 3600, 4, rack};
+    double reclaimed = 0, gone = 0, retried = 0, dropped = 0;
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      const fleet_outcome o = play_fleet(f, seed);
+      reclaimed += static_cast<double>(o.services[0].reclaimed) / 5;
+      gone += o.reclaimed_gpu_s / 5;
+      retried += o.services[0].retried / 5;
+      dropped += o.services[0].dropped / 5;
+      CHECK(settled(o.services[0]) == Approx(o.services[0].requests).epsilon(1e-3));
+    }
+    // Ten replicas of two machines each; of racks what is on them.
+    if (!rack) CHECK(reclaimed == Approx(20 * 40 / 20.0).epsilon(0.2));
+    CHECK(gone == Approx(rack ? 2 * 40 / 5.0 * 72 * 3600 : reclaimed * 4 * 3600).epsilon(0.3));
+    CHECK(retried > 0);
+    CHECK(dropped >= 0);
+    // A notice longer than a request takes leaves none to be sent again.
+    f.evictions.notice_s = 60;
+    CHECK(play_fleet(f, 1).services[0].retried == 0);
+  }
+}
+
 }  // namespace
 }  // namespace nvlsim
