@@ -53,8 +53,13 @@ double of_all(const cluster_seed& r, gpu_use u) {
   return sum;
 }
 
+/// What is paid for: all GPU-time but that of trays which their seller took back.
+double paid(const cluster_study& s, const cluster_seed& r) {
+  return all_gpu_seconds(s) - used(r.cluster, gpu_use::reclaimed);
+}
+
 double goodput(const cluster_study& s, const cluster_seed& r) {
-  return (of_all(r, gpu_use::useful) + r.queue.time.useful) / all_gpu_seconds(s);
+  return (of_all(r, gpu_use::useful) + r.queue.time.useful) / paid(s, r);
 }
 
 double tokens(const cluster_study& s, const cluster_seed& r) {
@@ -88,7 +93,11 @@ value time_of_cluster(const cluster_study& s) {
   for (std::size_t u = static_cast<std::size_t>(gpu_use::slow); u < gpu_use_names.size(); ++u) {
     const auto use = static_cast<gpu_use>(u);
     if (use == gpu_use::repair) {
-      add("repair", [](const cluster_seed& r) { return of_all(r, gpu_use::repair) + r.queue.time.down; });
+      add("repair", [](const cluster_seed& r) {
+        return of_all(r, gpu_use::repair) + r.queue.time.down - used(r.cluster, gpu_use::reclaimed);
+      });
+    } else if (use == gpu_use::reclaimed) {
+      add("reclaimed", [](const cluster_seed& r) { return used(r.cluster, gpu_use::reclaimed); });
     } else {
       add(gpu_use_names[u], [use](const cluster_seed& r) { return of_all(r, use); });
     }
@@ -203,7 +212,7 @@ constexpr std::size_t max_blocks = 12'000;
 std::optional<training_tally> tally_of(const cluster_study& s) {
   if (!any(s, false)) return std::nullopt;
   const auto mean = [&](const std::function<double(const cluster_seed&)>& f) { return mean_over_runs(s, f); };
-  const double all = all_gpu_seconds(s);
+  const double all = mean([&](const cluster_seed& r) { return paid(s, r); });
   training_tally t;
   t.ettr = mean([&](const cluster_seed& r) { return useful_share(s, r, false); });
   t.goodput = mean([&](const cluster_seed& r) { return goodput(s, r); });
@@ -216,7 +225,11 @@ std::optional<training_tally> tally_of(const cluster_study& s) {
       t.job_time - mean([&](const cluster_seed& r) {
         return sum_of(s, r, false, [](std::size_t, const operation_outcome& o) { return o.progress; });
       });
-  t.repair = mean([](const cluster_seed& r) { return of_all(r, gpu_use::repair) + r.queue.time.down; }) / all;
+  t.reclaimed = reclaimed_share(s);
+  t.repair = mean([](const cluster_seed& r) {
+               return of_all(r, gpu_use::repair) + r.queue.time.down - used(r.cluster, gpu_use::reclaimed);
+             }) /
+             all;
   t.spare = mean([](const cluster_seed& r) { return r.queue.time.idle; }) / all;
   t.redone = mean([](const cluster_seed& r) { return of_all(r, gpu_use::redone) + r.queue.time.redone; }) / all;
   t.copies = mean([](const cluster_seed& r) { return of_all(r, gpu_use::copies); }) / all;
@@ -225,6 +238,11 @@ std::optional<training_tally> tally_of(const cluster_study& s) {
   if (s.price) t.cost = *s.price * seconds::from_base(all);
   for (const cluster_member& m : s.setup.members) t.gpus += m.service ? 0 : gpus_of(m);
   return t;
+}
+
+double reclaimed_share(const cluster_study& s) {
+  return mean_over_runs(s, [](const cluster_seed& r) { return used(r.cluster, gpu_use::reclaimed); }) /
+         all_gpu_seconds(s);
 }
 
 std::optional<double> availability_of(const cluster_study& s) {

@@ -10,6 +10,10 @@ namespace {
 
 using record = operation_metrics;
 
+metric_value power_figure(const record& o, double (*figure)(const power_figures&)) {
+  return o.site->power ? metric_value(figure(*o.site->power)) : metric_value();
+}
+
 constexpr measured_metric<operation_metrics> operation_rows[] = {
     {{.name = "duration_s",
       .unit = metric_unit::second,
@@ -98,7 +102,7 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
       .direction = better::larger,
       .meaning =
           "GPU-time of steps that were kept, of replicas that serve and of batch work over that of all GPUs "
-          "of the cluster; spare, idle and broken ones included.",
+          "of the cluster; spare, idle and broken ones included, those that a seller took back not.",
       .needs = metric_needs::training_job},
      [](const record& o) -> metric_value { return o.training->goodput; }},
     {{.name = "tokens_per_s",
@@ -168,6 +172,12 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
       .meaning = "Share of the cluster's GPU-time on trays that work and are in no job.",
       .needs = metric_needs::training_job},
      [](const record& o) -> metric_value { return o.training->spare; }},
+    {{.name = "reclaimed_fraction",
+      .unit = metric_unit::fraction,
+      .direction = better::smaller,
+      .meaning = "Share of the cluster's GPU-time on trays that their seller took back, which is not paid for.",
+      .needs = metric_needs::training_job},
+     [](const record& o) -> metric_value { return o.training->reclaimed; }},
     {{.name = "checkpoint_interval_s",
       .unit = metric_unit::second,
       .direction = better::neither,
@@ -241,7 +251,7 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
       .direction = better::smaller,
       .meaning =
           "What is paid for all GPUs of the cluster until the job or the run ends, as the facility's money says, "
-          "whatever came of the time.",
+          "whatever came of the time. Spot GPUs that were taken back are not paid for.",
       .null_when = "the facility states no money",
       .needs = metric_needs::facility},
      [](const record& o) -> metric_value {
@@ -250,14 +260,52 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
     {{.name = "bill_per_million_tokens_usd",
       .unit = metric_unit::usd,
       .direction = better::smaller,
-      .meaning = "Cost of a million tokens of kept steps under the facility's price model: what is paid, over the "
-                 "share of time that evictions of spot GPUs leave.",
+      .meaning =
+          "Cost of a million tokens of kept steps under the facility's price model: what is paid, over them.",
       .null_when = "the facility states no money, or no step was kept",
       .needs = metric_needs::facility},
      [](const record& o) -> metric_value {
        const double tokens = o.training ? o.training->tokens : 0;
        return o.site->bill && tokens > 0 ? metric_value(o.site->bill->base() / tokens * 1e6) : metric_value();
      }},
+    {{.name = "rack_power_peak_W",
+      .unit = metric_unit::watt,
+      .direction = better::smaller,
+      .meaning = "Highest power at the supplies of a rack while jobs work, smoothed as the facility says.",
+      .null_when = "no job's step is known",
+      .needs = metric_needs::facility},
+     [](const record& o) { return power_figure(o, [](const power_figures& p) { return p.rack_peak.base(); }); }},
+    {{.name = "site_power_peak_W",
+      .unit = metric_unit::watt,
+      .direction = better::smaller,
+      .meaning = "Highest power at the site's meter when the jobs of the first seed drew most, their steps at "
+                 "times of their own.",
+      .null_when = "no job's step is known",
+      .needs = metric_needs::facility},
+     [](const record& o) { return power_figure(o, [](const power_figures& p) { return p.site_peak.base(); }); }},
+    {{.name = "site_power_swing_W",
+      .unit = metric_unit::watt,
+      .direction = better::smaller,
+      .meaning = "Highest less lowest power at the site's meter then.",
+      .null_when = "no job's step is known",
+      .needs = metric_needs::facility},
+     [](const record& o) { return power_figure(o, [](const power_figures& p) { return p.site_swing.base(); }); }},
+    {{.name = "site_power_change_W",
+      .unit = metric_unit::watt,
+      .direction = better::smaller,
+      .meaning = "Largest change of that power within a second.",
+      .null_when = "no job's step is known",
+      .needs = metric_needs::facility},
+     [](const record& o) {
+       return power_figure(o, [](const power_figures& p) { return p.change_in_a_second.base(); });
+     }},
+    {{.name = "site_power_oscillation_W",
+      .unit = metric_unit::watt,
+      .direction = better::smaller,
+      .meaning = "Root mean square of what oscillates in it at 0.1 to 20 Hz.",
+      .null_when = "no job's step is known",
+      .needs = metric_needs::facility},
+     [](const record& o) { return power_figure(o, [](const power_figures& p) { return p.oscillation.base(); }); }},
     {{.name = "power_cap_slowdown_fraction",
       .unit = metric_unit::fraction,
       .direction = better::smaller,

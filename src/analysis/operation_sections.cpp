@@ -23,9 +23,9 @@ double mean_of(const operation_study& s, const std::function<double(const operat
   return sum / static_cast<double>(s.runs.size());
 }
 
-/// GPU-time of the cluster until the job's end.
+/// GPU-time of the cluster until the job's end, without what its seller took back.
 double paid(const operation_study& s, const operation_outcome& o) {
-  return static_cast<double>(s.setup.cluster.gpus()) * o.wall;
+  return static_cast<double>(s.setup.cluster.gpus()) * o.wall - spent(o, gpu_use::reclaimed);
 }
 
 value where_time_went(const operation_study& s) {
@@ -87,6 +87,16 @@ value estimates(const operation_study& s, const training_tally& t, const std::ve
   out.set("ettr_first_order", first_order_useful_share(now, t.interval));
   out.set("best_interval_s", best.base());
   out.set("young_interval_s", young_interval(c).base());
+  value by_tier{value::array{}};
+  const std::vector<tier_use> uses = best_tiers(s.setup, tiers, s.setup.save.interval);
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    value one{value::object{{"name", save_place_names[static_cast<std::size_t>(s.setup.save.tiers[i].to)]}}};
+    one.set("failures_per_day", uses[i].failures_a_day);
+    one.set("young_interval_s", uses[i].interval ? value{uses[i].interval->base()} : value{});
+    one.set("best_every", uses[i].every);
+    by_tier.items()->push_back(std::move(one));
+  }
+  out.set("tiers", std::move(by_tier));
   out.set("ettr_at_best_interval", daly_useful_share(costs_at(s.setup, tiers, longer), longer));
   return out;
 }
@@ -137,6 +147,9 @@ training_tally tally_of(const operation_study& s) {
   t.spare = share(gpu_use::spare);
   t.redone = share(gpu_use::redone);
   t.copies = share(gpu_use::copies);
+  t.reclaimed = mean_of(s, [&](const operation_outcome& o) {
+    return spent(o, gpu_use::reclaimed) / (static_cast<double>(s.setup.cluster.gpus()) * o.wall);
+  });
   t.wall = mean_of(s, [](const operation_outcome& o) { return o.wall; });
   t.job_time = t.wall;
   t.step_time = s.setup.step_time;
@@ -147,7 +160,8 @@ training_tally tally_of(const operation_study& s) {
   t.stall = mean_stall(tiers);
   const bool all = std::all_of(s.runs.begin(), s.runs.end(), [](const auto& o) { return o.finished.has_value(); });
   if (s.setup.work && all) t.to_train = seconds::from_base(t.wall);
-  if (s.price) t.cost = *s.price * seconds::from_base(static_cast<double>(s.setup.cluster.gpus()) * t.wall);
+  if (s.price)
+    t.cost = *s.price * seconds::from_base(mean_of(s, [&](const operation_outcome& o) { return paid(s, o); }));
   t.gpus = s.setup.asked.slots * s.setup.cluster.gpus_per_tray;
   return t;
 }

@@ -40,7 +40,7 @@ bill bill_for(const payment& p, double gpus, seconds time, joules at_meter) {
     out.fixed = p.gpu_price->read() * time * gpus * (1 - p.discount);
   }
   out.useful = p.goodput;
-  if (p.way == purchase::spot) out.useful *= useful_share(*p.spot, gpus);
+  if (p.way == purchase::spot && !p.plays_evictions) out.useful *= useful_share(*p.spot, gpus);
   return out;
 }
 

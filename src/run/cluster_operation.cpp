@@ -7,6 +7,7 @@
 #include "nvlsim/analysis/cluster_metrics.hpp"
 #include "nvlsim/output/rows.hpp"
 #include "nvlsim/run/run.hpp"
+#include "run/cluster_power.hpp"
 #include "run/facility_run.hpp"
 #include "run/operation_setup.hpp"
 #include "run/queue_run.hpp"
@@ -28,8 +29,8 @@ operation_setup service_of(const scenario& s, const operation_workload& o, const
   const training_operation& t = *o.training;
   const auto& w = std::get<inference_workload>(j.alone->workload);
   operation_setup out;
-  out.cluster = {s.platform.racks, s.platform.rack.vms, s.platform.vm.gpus, t.racks_per_row};
-  out.failures = scaled(t.failures, out.cluster);
+  out.cluster = shape_of(s.platform, t.racks_per_row);
+  out.failures = failures_of(s, t.failures, out.cluster);
   for (component& c : out.failures.components)
     if (c.degraded) c.speed = c.degraded->speed;  // of a replica; prices of links are those of training
   out.save.unchanged = true;
@@ -59,14 +60,34 @@ double weights_of(const result& replica) {
 /// A cluster, and what a GPU of each of its members draws while it works, with its share of the racks.
 struct priced_cluster {
   cluster_setup setup;
-  std::vector<watts> drawn;
+  std::vector<job_power> power;       ///< by member
+  std::vector<std::string> kept_out;  ///< jobs that do not run, because there is no power for them
+  std::optional<cluster_caps> caps;
+  bool keeps_batch_out = false;        ///< for want of power
   std::optional<double> cap_slowdown;  ///< of steps, the largest
 };
 
-void add_member(priced_cluster& to, const scenario& s, const operation_case& c, const cluster_job& j,
+/// The job as the site's policy lets it run; null: it does not.
+std::optional<cluster_job> allowed(priced_cluster& to, const scenario& s, const operation_case& c, std::size_t i) {
+  const cluster_job& j = c.jobs[i];
+  if (!to.caps || s.facility->when_over != over_limit::cap || s.facility->capping == capping_policy::rack)
+    return j;
+  const power_share& share = to.caps->of(s.facility->capping).jobs[i];
+  if (!share.runs) return std::nullopt;
+  if (share.speed < 1 && trains(j)) to.cap_slowdown = std::max(1 / share.speed - 1, to.cap_slowdown.value_or(0));
+  return under_cap(j, share.cap < j.alone->platform.gpu.cap() ? std::optional(share.cap) : std::nullopt);
+}
+
+void add_member(priced_cluster& to, const scenario& s, const operation_case& c, std::size_t number,
                 result& about) {
+  const std::optional<cluster_job> let = allowed(to, s, c, number);
+  if (!let) {
+    to.kept_out.push_back(c.jobs[number].name);
+    return;
+  }
+  const cluster_job& j = *let;
   cluster_setup& out = to.setup;
-  watts drawn;
+  job_power power{{}, {}, j.alone->platform.racks};
   cluster_member m{j.name, j.queue, !trains(j), j.start, {}};
   const auto refuse = [&](const result& r) {
     for (const std::string& reason : r.reasons) about.reasons.push_back(j.name + ": " + reason);
@@ -75,12 +96,13 @@ void add_member(priced_cluster& to, const scenario& s, const operation_case& c, 
     const result replica = run_scenario(*j.alone, {.explained = false, .simulate = false}).outcome;
     if (replica.status == run_status::infeasible || replica.status == run_status::error) return refuse(replica);
     m.life = service_of(s, *c.cluster, j, weights_of(replica));
-    drawn = drawn_at(s.platform, watts::from_base(*replica.metrics.find("power_W_per_gpu")->number()));
+    power.mean = drawn_at(s.platform, watts::from_base(*replica.metrics.find("power_W_per_gpu")->number()));
   } else {
-    const step_price step = price_step(j, {});
+    step_price step = price_step(j, {});
     if (step.outcome.status != run_status::ok) return refuse(step.outcome);
     m.life = setup_of(s, *c.cluster, j, step.time);
-    drawn = drawn_while_training(step.outcome);
+    power.mean = drawn_while_training(step.outcome);
+    power.waves = std::move(step.waves);
     if (const auto x = cap_slowdown(step.outcome)) to.cap_slowdown = std::max(*x, to.cap_slowdown.value_or(*x));
     for (const std::string& n : step.outcome.notes) about.notes.push_back(j.name + ": " + n);
   }
@@ -89,17 +111,17 @@ void add_member(priced_cluster& to, const scenario& s, const operation_case& c, 
     about.reasons.push_back(
         fmt::format("{}: needs {} trays; the cluster has {}", j.name, m.life.asked.slots, out.shape.trays()));
   out.members.push_back(std::move(m));
-  to.drawn.push_back(drawn);
+  to.power.push_back(std::move(power));
 }
 
 /// Jobs in the queue are not simulated; their GPUs draw as those that train do, or all they may.
 watts drawn_by_batch(const scenario& s, const priced_cluster& c) {
   watts sum;
   double gpus = 0;
-  for (std::size_t m = 0; m < c.drawn.size(); ++m) {
+  for (std::size_t m = 0; m < c.power.size(); ++m) {
     if (c.setup.members[m].service) continue;
     const auto n = static_cast<double>(c.setup.members[m].life.asked.slots * c.setup.shape.gpus_per_tray);
-    sum += c.drawn[m] * n;
+    sum += c.power[m].mean * n;
     gpus += n;
   }
   return gpus > 0 ? sum / gpus : drawn_at(s.platform, s.platform.gpu.cap());
@@ -111,12 +133,12 @@ site_figures site_of_cluster(result& out, const scenario& s, const priced_cluste
   const double all = static_cast<double>(study.setup.shape.gpus()) * study.setup.queue.duration.base() *
                      static_cast<double>(study.runs.size());
   std::vector<drawn_share> work;
-  for (std::size_t m = 0; m < c.drawn.size(); ++m) {
+  for (std::size_t m = 0; m < c.power.size(); ++m) {
     double busy = 0;
     for (const cluster_seed& r : study.runs)
       for (const gpu_use u : {gpu_use::useful, gpu_use::redone, gpu_use::copies})
         busy += r.members[m].gpu_seconds[static_cast<std::size_t>(u)];
-    work.push_back({c.drawn[m], busy / all});
+    work.push_back({c.power[m].mean, busy / all});
   }
   double batch = 0;
   for (const cluster_seed& r : study.runs) batch += r.queue.time.useful + r.queue.time.redone;
@@ -125,7 +147,37 @@ site_figures site_of_cluster(result& out, const scenario& s, const priced_cluste
     out.notes.push_back(fmt::format("assumed: a GPU in a batch job takes {:.4g} W, its share of the rack included",
                                     work.back().each.base()));
   }
-  return site_of_shares(out, s, {std::move(work), study.setup.queue.duration, goodput});
+  return site_of_shares(out, s, {std::move(work), study.setup.queue.duration, goodput, reclaimed_share(study)});
+}
+
+/// The site when jobs of the first seed drew most.
+struct moment_power {
+  cluster_moment when;
+  shared_power power;
+};
+moment_power power_of_first(const scenario& s, const priced_cluster& c, const cluster_outcome& o) {
+  moment_power out;
+  out.when = busiest_moment(c.setup, o, c.power);
+  const bool batch = !c.setup.batch.jobs.empty();
+  const watts others = batch ? drawn_by_batch(s, c) : drawn_at(s.platform, s.platform.gpu.idle_power);
+  out.power = power_of_cluster(s, out.when, c.power, c.setup, others, s.simulation.seed);
+  return out;
+}
+
+/// What racks and site see of all jobs, and what each policy of caps gives them.
+void add_power(run_record& out, const scenario& s, const operation_case& c, const priced_cluster& priced,
+               const moment_power& shared) {
+  value section = *out.outcome.energy.find("facility");
+  value power = power_value(s, {shared.power.waves, shared.power.figures});
+  power.set("at_s", shared.when.at_s);
+  value names{value::array{}};
+  for (const std::size_t m : shared.when.members) names.items()->emplace_back(priced.setup.members[m].name);
+  power.set("jobs", std::move(names));
+  power.set("in_step_peak_W", shared.power.in_step.base());
+  section.set("power", std::move(power));
+  if (priced.caps) section.set("capping", caps_value(c, *priced.caps));
+  out.outcome.energy.set("facility", std::move(section));
+  out.power = curves_of_site(shared.power.waves);
 }
 
 cluster_seed numbers_of(const cluster_setup& c, const cluster_outcome& o) {
@@ -181,8 +233,8 @@ static priced_cluster price_cluster(const scenario& s, const operation_case& c, 
   const operation_workload& o = *c.cluster;
   priced_cluster priced;
   cluster_setup& out = priced.setup;
-  out.shape = {s.platform.racks, s.platform.rack.vms, s.platform.vm.gpus, o.training->racks_per_row};
-  out.failures = scaled(o.training->failures, out.shape);
+  out.shape = shape_of(s.platform, o.training->racks_per_row);
+  out.failures = failures_of(s, o.training->failures, out.shape);
   out.maintenance = o.training->maintenance;
   out.queue.cluster = {s.platform.racks, s.platform.rack.vms, s.platform.vm.gpus};
   out.queue.duration = o.duration;
@@ -192,7 +244,21 @@ static priced_cluster price_cluster(const scenario& s, const operation_case& c, 
     out.queue.placement = o.queue->placement;
     if (o.queue->jobs || o.queue->generator) out.batch = queued_jobs(*o.queue, seed);
   }
-  for (const cluster_job& j : c.jobs) add_member(priced, s, c, j, about);
+  if (s.facility) priced.caps = caps_of(s, c, about);
+  for (std::size_t j = 0; j < c.jobs.size(); ++j) add_member(priced, s, c, j, about);
+  for (const std::string& name : priced.kept_out)
+    about.notes.push_back(name +
+                          ": does not run, because the site's budget has no power for it beside the others");
+  const bool keeps_out = priced.caps && s.facility->when_over == over_limit::cap &&
+                         s.facility->capping == capping_policy::admission && !priced.caps->batch_admitted;
+  if (keeps_out && !out.batch.jobs.empty()) {
+    out.batch = {};
+    about.notes.push_back(
+        "batch jobs do not run, because the site's budget has no power for them beside the others");
+  }
+  priced.keeps_batch_out = keeps_out;
+  if (out.members.empty() && about.reasons.empty())
+    about.reasons.push_back("the site's budget has no power for any job without a cap");
   return priced;
 }
 
@@ -208,14 +274,16 @@ void run_shared_cluster(run_record& out, const scenario& s, const operation_case
   study.setup = priced.setup;
   if (s.platform.price.per_gpu) study.price = s.platform.price.per_gpu->read();
   for (const cluster_job& j : c.jobs) {
+    if (std::find(priced.kept_out.begin(), priced.kept_out.end(), j.name) != priced.kept_out.end()) continue;
     double tokens = 0;
     if (trains(j)) tokens = static_cast<double>(training_of(j).global_batch_size * training_of(j).seq_length);
     study.tokens_per_step.push_back(tokens);
   }
   queue_study queued;
+  std::optional<moment_power> shared;
   for (std::int64_t i = 0; i < c.cluster->seeds; ++i) {
     const std::uint64_t seed = s.simulation.seed + static_cast<std::uint64_t>(i);
-    if (i > 0 && c.cluster->queue && c.cluster->queue->generator)
+    if (i > 0 && c.cluster->queue && c.cluster->queue->generator && !priced.keeps_batch_out)
       study.setup.batch = queued_jobs(*c.cluster->queue, seed);
     const cluster_outcome o = run_cluster(study.setup, seed);
     study.runs.push_back(numbers_of(study.setup, o));
@@ -224,10 +292,15 @@ void run_shared_cluster(run_record& out, const scenario& s, const operation_case
     queued.job_notes = study.setup.batch.notes;
     out.stays = picture_of(o.jobs, study.setup.queue.cluster, o.schedule);
     add_lives(out, study.setup, o);
+    if (s.facility) shared = power_of_first(s, priced, o);
   }
   m.training = tally_of(study);
   m.availability = availability_of(study);
-  if (s.facility) m.site = site_of_cluster(r, s, priced, study, m.training ? m.training->goodput : 1);
+  if (s.facility) {
+    m.site = site_of_cluster(r, s, priced, study, m.training ? m.training->goodput : 1);
+    m.site->power = shared->power.figures;
+    add_power(out, s, c, priced, *shared);
+  }
   m.cap_slowdown = priced.cap_slowdown;
   add_cluster_sections(r, study);
   add_queue_sections(r, queued);

@@ -50,6 +50,8 @@ value room_of(const scenario& s, const site_power& w) {
   return out;
 }
 
+}  // namespace
+
 value power_value(const scenario& s, const step_power& power) {
   const site_power& w = power.waves;
   value out{value::object{}};
@@ -68,6 +70,8 @@ value power_value(const scenario& s, const step_power& power) {
   return out;
 }
 
+namespace {
+
 value cooling_value(const rack_cooling& c, const step_power* power) {
   value out{value::object{}};
   out.set("coolable_W", coolable_power(c).base());
@@ -83,7 +87,7 @@ value money_value(const payment& m, double gpus) {
   value out{value::object{{"way", names[static_cast<std::size_t>(m.way)]}}};
   const dollar_rate hourly = m.owned ? fixed_cost_per_gpu(*m.owned) : m.gpu_price->read() * (1 - m.discount);
   out.set("gpu_usd_per_h", hourly.base() * 3600);
-  if (m.spot) out.set("useful_despite_evictions_fraction", useful_share(*m.spot, gpus));
+  if (m.spot && !m.plays_evictions) out.set("useful_despite_evictions_fraction", useful_share(*m.spot, gpus));
   out.set("goodput_fraction", m.goodput.read());
   return out;
 }
@@ -124,6 +128,11 @@ time_curve curve_of(const char* name, const power_wave& w) {
 }
 
 }  // namespace
+
+std::vector<time_curve> curves_of_site(const site_power& w) {
+  return {curve_of("all racks, as they ask", w.load), curve_of("all racks, smoothed", w.draw),
+          curve_of("the meter", w.meter)};
+}
 
 limited_scenario limited_by_facility(const scenario& s) {
   limited_scenario out;
@@ -176,11 +185,12 @@ std::optional<double> cap_slowdown(const result& step) {
   return v && v->number() ? std::optional(*v->number()) : std::nullopt;
 }
 
-void note_evictions(result& out, const payment& p, const eviction_note& followed) {
-  if (p.way == purchase::spot)
+void note_evictions(result& out, const payment& p) {
+  if (p.way == purchase::spot && !p.spot->returns_after)
     out.notes.push_back(
-        fmt::format("evictions of spot GPUs stop and lengthen nothing in this run: {}; to follow them, {}",
-                    followed.figure, followed.by));
+        fmt::format("assumed: spot GPUs that were taken are there again after {}, on average; give "
+                    "/facility/money/returns_after",
+                    format_quantity(usual_return)));
 }
 
 // GPUs outside work are idle: those of a stopped job, spare ones and those in repair.
@@ -188,7 +198,7 @@ site_figures site_of_shares(result& out, const scenario& s, const cluster_time& 
   const platform& p = s.platform;
   facility_spec f = *s.facility;
   const double gpus = static_cast<double>(p.gpus());
-  double idle = 1;
+  double idle = 1 - t.reclaimed;
   watts mean;
   for (const drawn_share& w : t.work) mean += w.each * w.share, idle -= w.share;
   mean += drawn_at(p, p.gpu.idle_power) * std::max(0.0, idle);
@@ -200,23 +210,24 @@ site_figures site_of_shares(result& out, const scenario& s, const cluster_time& 
   out.energy.set("facility", std::move(section));
   if (f.money) {
     f.money->goodput = t.goodput;
+    f.money->plays_evictions = true;
     out.cost.set("facility", money_value(*f.money, gpus));
-    note_evictions(out, *f.money,
-                   {"only bill_per_million_tokens_usd has the share of time that they leave",
-                    "give a component of /workload/failures"});
+    note_evictions(out, *f.money);
     f.money->goodput = 1.0;  // the tokens have it
   }
-  return figures_of(f, {racks, gpus, t.wall}, {});
+  return figures_of(f, {racks, gpus * (1 - t.reclaimed), t.wall}, {});
 }
 
 site_figures site_of_months(result& out, const scenario& s, const training_tally& job, const result& step) {
   value section = step.energy.find("facility") ? *step.energy.find("facility") : value{value::object{}};
   if (job.stops > 0) section.set("between_stops_s", job.wall / job.stops);
   out.energy.set("facility", std::move(section));
-  return site_of_shares(out, s,
-                        {{{drawn_while_training(step), job.goodput + job.redone + job.copies}},
-                         seconds::from_base(job.wall),
-                         job.goodput});
+  return site_of_shares(
+      out, s,
+      {{{drawn_while_training(step), (job.goodput + job.redone + job.copies) * (1 - job.reclaimed)}},
+       seconds::from_base(job.wall),
+       job.goodput,
+       job.reclaimed});
 }
 
 void add_facility(run_record& out, const scenario& s, const limited_scenario& limits, const step_power* power) {
@@ -235,9 +246,7 @@ void add_facility(run_record& out, const scenario& s, const limited_scenario& li
   }
   if (f.money) out.outcome.cost.set("facility", money_value(*f.money, gpus_of(s)));
   out.outcome.energy.set("facility", std::move(all));
-  if (power)
-    out.power = {curve_of("all racks, as they ask", power->waves.load),
-                 curve_of("all racks, smoothed", power->waves.draw), curve_of("the meter", power->waves.meter)};
+  if (power) out.power = curves_of_site(power->waves);
   add_limit_notes(out.outcome, s, limits, power);
 }
 

@@ -34,6 +34,11 @@ step_power power_of_step(const scenario& s, const training_workload& w, const ru
 /// Adds what the facility's section of a result lists, notes on limits, and the waves.
 void add_facility(run_record& out, const scenario& s, const limited_scenario& limits, const step_power* power);
 
+/// Figures of waves for the facility's section of a result: peaks, floors, room in the budget, and stops.
+value power_value(const scenario& s, const step_power& power);
+/// The waves for a picture.
+std::vector<time_curve> curves_of_site(const site_power& w);
+
 /// What a GPU draws in a step that ran, and what one draws at `gpu`, each with its share of the racks at their
 /// supplies.
 watts drawn_while_training(const result& step);
@@ -48,19 +53,16 @@ struct drawn_share {
 struct cluster_time {
   std::vector<drawn_share> work;  ///< the other GPUs were idle
   seconds wall;
-  double goodput = 1;
+  double goodput = 1;    ///< of the time that is paid for
+  double reclaimed = 0;  ///< share of the GPU-time of all that the seller took back: not drawn, not paid for
 };
-/// The site over them. Adds to the result's sections, and a note on what of the money the run does not follow.
+/// The site over them. Adds to the result's sections, and a note on what of the money is assumed.
 site_figures site_of_shares(result& out, const scenario& s, const cluster_time& t);
 
 /// By how much a cap of the facility lengthens a step that ran, if one does.
 std::optional<double> cap_slowdown(const result& step);
-/// Which figure has evictions of spot GPUs, and what would make a run follow them.
-struct eviction_note {
-  const char *figure, *by;
-};
-/// A note of a run that does not follow evictions, if GPUs are spot.
-void note_evictions(result& out, const payment& p, const eviction_note& followed);
+/// A note of a run with evictions on what is assumed of them, if GPUs are spot.
+void note_evictions(result& out, const payment& p);
 
 /// The site of a cluster over the months of a job, from a step of it. Adds the step's section, and how often the
 /// job stops.

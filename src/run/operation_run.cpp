@@ -99,6 +99,7 @@ priced_operation priced(const scenario& s, const operation_case& c) {
   out.study.tokens_per_step = static_cast<double>(w.global_batch_size * w.seq_length);
   if (s.platform.price.per_gpu) out.study.price = s.platform.price.per_gpu->read();
   out.reasons = setup_problems(out.study.setup, c.cluster->seeds);
+  if (step.waves) out.site = figures_of(s.platform, *s.facility, *step.waves);
   out.step = std::move(step.outcome);
   out.power = std::move(step.power);
   return out;
@@ -114,7 +115,10 @@ void run_job(run_record& out, const scenario& s, const operation_case& c, operat
   m.training = tally_of(study);
   const std::string& name = c.jobs.front().name;
   for (const std::string& n : job.step.notes) r.notes.push_back(name + ": " + n);
-  if (s.facility) m.site = site_of_months(r, s, *m.training, job.step);
+  if (s.facility) {
+    m.site = site_of_months(r, s, *m.training, job.step);
+    m.site->power = job.site;
+  }
   m.cap_slowdown = cap_slowdown(job.step);
   add_notes(r, study, *m.training);
   add_operation_sections(r, study, *m.training);
@@ -148,6 +152,7 @@ operation_metrics measure_alone(const scenario& s, const priced_operation& job) 
     machine.platform.racks = static_cast<int>(study.setup.cluster.racks);
     result sections;
     m.site = site_of_months(sections, machine, *m.training, job.step);
+    m.site->power = job.site;
   }
   return m;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "nvlsim/analysis/metrics.hpp"
+#include "nvlsim/facility/facility.hpp"
 #include "nvlsim/network/fabric_path.hpp"
 #include "nvlsim/run/run.hpp"
 
@@ -19,12 +20,15 @@ tray_request trays_for(const platform& p, const training_workload& w) {
 }
 
 /// Where a degraded part of the job is: its first GPU, its first rack, or all of its racks.
-degradation degraded_part(const component& c, const tray_request& asked) {
+degradation degraded_part(const component& c, const tray_request& asked, const cluster_shape& shape) {
   degradation d;
   d.health = {c.degraded->speed, c.degraded->nvlink, c.degraded->nic};
   const std::int64_t racks = (asked.slots + asked.per_rack - 1) / asked.per_rack;
   if (c.takes_down <= cluster_part::tray) d.gpus = {{0, 0}};
   else if (c.takes_down == cluster_part::rack) d.racks = {{0, 0}};
+  else if (c.takes_down == cluster_part::leaf)
+    d.racks = {
+        {0, std::min(racks, (shape.trays_of_leaf() + shape.trays_per_rack - 1) / shape.trays_per_rack) - 1}};
   else d.racks = {{0, racks - 1}};
   return d;
 }
@@ -57,6 +61,13 @@ void price_copies(operation_setup& s, const cluster_job& j) {
   }
 }
 
+/// How many saves go to a tier, where that is to be found.
+void choose_multiples_of_saves(operation_setup& s) {
+  if (!s.save.tiers.back().best_every) return;
+  const std::vector<tier_use> best = best_tiers(s, tiers_of(s), s.save.interval);
+  for (std::size_t t = 1; t < best.size(); ++t) s.save.tiers[t].every = best[t].every;
+}
+
 /// More failures than this take minutes to play.
 constexpr double max_failures = 1e8;
 
@@ -75,9 +86,39 @@ step_price price_step(const cluster_job& j, const std::vector<degradation>& degr
   auto& w = std::get<training_workload>(s.workload);
   w.degraded.insert(w.degraded.end(), degraded.begin(), degraded.end());
   run_record ran = run_scenario(s, {.simulate = false});
-  step_price out{{}, std::move(ran.outcome), std::move(ran.power)};
+  step_price out{{}, std::move(ran.outcome), std::move(ran.power), {}};
   if (out.outcome.status == run_status::ok)
     out.time = seconds::from_base(*out.outcome.metrics.find("step_time_s")->number());
+  if (out.outcome.status == run_status::ok && s.facility && degraded.empty()) {
+    const auto stages = waves_of_stages(ran.planned, ran.times, s.platform.gpu.idle_power, w.par.pp);
+    out.waves = power_of_site(s.platform, *s.facility, stages, kinds_of_racks(w.par, w.place));
+  }
+  return out;
+}
+
+failure_model failures_of(const scenario& s, const failure_model& given, const cluster_shape& shape) {
+  failure_model out = scaled(given, shape);
+  const auto leaves = [](const component& c) { return c.notice.has_value(); };
+  const bool told = std::any_of(out.components.begin(), out.components.end(), leaves);
+  if (told || !s.facility || !s.facility->money || !s.facility->money->spot) return out;
+  const spot_market& m = *s.facility->money->spot;
+  component c;
+  c.name = "spot_eviction";
+  c.of = c.takes_down = m.takes_rack ? cluster_part::rack : cluster_part::tray;
+  c.mtbf = m.eviction_after;
+  c.notice = m.notice;
+  c.repair = m.returns_after.value_or(usual_return);
+  out.components.push_back(std::move(c));
+  return out;
+}
+
+cluster_shape shape_of(const platform& p, std::int64_t racks_per_row) {
+  cluster_shape out{p.racks, p.rack.vms, p.vm.gpus, racks_per_row};
+  if (p.fabric.leaf.ports < 4 || out.gpus_per_tray < 1) return out;  // its switches are not known
+  out.rails = std::clamp<std::int64_t>(p.fabric.rails.read(), 1, out.gpus_per_tray);
+  const double of_leaf = network::gpus_per_leaf(p) * static_cast<double>(out.rails);
+  const std::int64_t trays = static_cast<std::int64_t>(of_leaf * (1 + 1e-9)) / out.gpus_per_tray;
+  out.trays_per_leaf = network::is_one_leaf(p) ? out.trays() : std::max<std::int64_t>(1, trays);
   return out;
 }
 
@@ -85,8 +126,8 @@ operation_setup setup_of(const scenario& s, const operation_workload& o, const c
   const training_operation& t = *o.training;
   const training_workload& w = training_of(j);
   operation_setup out;
-  out.cluster = {s.platform.racks, s.platform.rack.vms, s.platform.vm.gpus, t.racks_per_row};
-  out.failures = scaled(t.failures, out.cluster);
+  out.cluster = shape_of(s.platform, t.racks_per_row);
+  out.failures = failures_of(s, t.failures, out.cluster);
   out.save = t.save;
   size_state(out.save, t, j);
   out.save.network = fabric_of_tray(s.platform);
@@ -96,11 +137,13 @@ operation_setup setup_of(const scenario& s, const operation_workload& o, const c
   out.asked = trays_for(s.platform, w);
   out.replicas = t.replicas.value_or(w.par.dp);
   out.step_time = step_time;
+  out.micro_batches = w.micro_batches();
   out.spread = t.step_spread;
   out.duration = o.duration;
   const double tokens = static_cast<double>(w.global_batch_size * w.seq_length);
   if (w.token_budget) out.work = step_time * (*w.token_budget / tokens);
   price_copies(out, j);
+  choose_multiples_of_saves(out);
   if (t.recovery.mode == recovery_mode::redundant) {
     cluster_job two = j;
     auto doubled = std::make_shared<scenario>(*j.alone);
@@ -109,7 +152,7 @@ operation_setup setup_of(const scenario& s, const operation_workload& o, const c
     if (const seconds time = price_step(two, {}).time; time > step_time) out.further_shard = time / step_time - 1;
   }
   for (component& c : out.failures.components)
-    if (c.degraded) c.speed = step_time / price_step(j, {degraded_part(c, out.asked)}).time;
+    if (c.degraded) c.speed = step_time / price_step(j, {degraded_part(c, out.asked, out.cluster)}).time;
   return out;
 }
 

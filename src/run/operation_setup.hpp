@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "nvlsim/analysis/result.hpp"
+#include "nvlsim/facility/rack_power.hpp"
 #include "nvlsim/operation/operation.hpp"
 #include "nvlsim/operation/operation_run.hpp"
 #include "nvlsim/scenario/scenario.hpp"
@@ -17,12 +18,20 @@ const training_workload& training_of(const cluster_job& j);
 struct step_price {
   seconds time;
   result outcome;
-  std::vector<time_curve> power;  ///< as in `run_record`
+  std::vector<time_curve> power;    ///< as in `run_record`
+  std::optional<site_power> waves;  ///< with a facility, if nothing is degraded
 };
 step_price price_step(const cluster_job& j, const std::vector<degradation>& degraded);
 
 /// What the fabric carries to or from a tray while all trays send or receive.
 bandwidth fabric_of_tray(const platform& p);
+
+/// The cluster's racks and trays, and the trays that share a leaf of its fabric.
+cluster_shape shape_of(const platform& p, std::int64_t racks_per_row);
+
+/// The failures of the cluster, at the rates that are asked for. Those of machines that the seller of spot GPUs
+/// takes back are among them, unless the scenario has a component with a notice of its own.
+failure_model failures_of(const scenario& s, const failure_model& given, const cluster_shape& shape);
 
 /// The job alone on the scenario's cluster.
 operation_setup setup_of(const scenario& s, const operation_workload& o, const cluster_job& j, seconds step_time);

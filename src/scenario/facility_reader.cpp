@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "nvlsim/facility/capping.hpp"
 #include "nvlsim/units/units_text.hpp"
 
 namespace nvlsim {
@@ -38,6 +39,9 @@ void read_power(config::reader& r, facility_spec& f) {
   if (f.budget.row) f.budget.racks_per_row = p.integer("racks_per_row", {1, 1'000'000}).as<int>();
   else p.belongs("racks_per_row", "power with \"row_budget\"");
   f.when_over = static_cast<over_limit>(p.one_of_or("when_over", over_limit_names, 0));
+  if (f.when_over == over_limit::cap)
+    f.capping = static_cast<capping_policy>(p.one_of_or("capping", capping_policy_names, 0));
+  else p.belongs("capping", "power with \"when_over\": \"cap\"");
   power_smoothing& s = f.smoothing;
   if (const auto x = p.find_quantity<joules>("storage_per_gpu")) s.storage_per_gpu = *x;
   if (const auto x = p.find_quantity<watts>("rack_floor")) s.rack_floor = *x;
@@ -110,6 +114,8 @@ ownership read_owned(config::reader& r) {
   return o;
 }
 
+const std::array<std::string, 2> reclaimed_parts = {"machine", "rack"};
+
 spot_market read_spot(config::reader& r, const platform& p) {
   spot_market s;
   s.eviction_after = r.quantity<seconds>("eviction_after", config::positive);
@@ -117,6 +123,8 @@ spot_market read_spot(config::reader& r, const platform& p) {
   s.save = r.quantity<seconds>("save");
   s.restart = r.quantity<seconds>("restart");
   s.checkpoint_interval = r.quantity<seconds>("checkpoint_interval", config::positive);
+  s.takes_rack = r.one_of_or("takes", reclaimed_parts, 0) == 1;
+  s.returns_after = r.find_quantity<seconds>("returns_after");
   s.gpus_per_machine = std::max<int>(1, p.vm.gpus);
   return s;
 }
@@ -143,7 +151,9 @@ void read_money(config::reader& r, const platform& p, facility_spec& f) {
     else out.discount = m->number("discount", below_one);
   }
   if (out.way == purchase::spot) out.spot = read_spot(*m, p);
-  else only({"eviction_after", "notice", "save", "restart", "checkpoint_interval"}, "spot GPUs");
+  else
+    only({"eviction_after", "notice", "save", "restart", "checkpoint_interval", "takes", "returns_after"},
+         "spot GPUs");
   out.goodput = m->number_or("goodput", 1, above_zero);
   m->done();
   f.money = out;
@@ -209,6 +219,8 @@ value write_power(const facility_spec& f) {
       .quantity("rack_floor", f.smoothing.rack_floor)
       .quantity("rack_rise_per_s", f.smoothing.rise_per_s)
       .quantity("rack_fall_per_s", f.smoothing.fall_per_s);
+  if (f.capping != capping_policy::rack)
+    out.set("capping", capping_policy_names[static_cast<std::size_t>(f.capping)]);
   return out.done();
 }
 
@@ -228,7 +240,9 @@ value write_money(const payment& m) {
         .quantity("notice", m.spot->notice)
         .quantity("save", m.spot->save)
         .quantity("restart", m.spot->restart)
-        .quantity("checkpoint_interval", m.spot->checkpoint_interval);
+        .quantity("checkpoint_interval", m.spot->checkpoint_interval)
+        .set("takes", reclaimed_parts[m.spot->takes_rack ? 1 : 0])
+        .quantity("returns_after", m.spot->returns_after);
   return out.number("goodput", m.goodput).done();
 }
 

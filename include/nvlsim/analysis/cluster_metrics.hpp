@@ -30,6 +30,8 @@ struct cluster_study {
 
 /// Of the jobs that train; goodput is of all. Nothing if none trains.
 std::optional<training_tally> tally_of(const cluster_study& s);
+/// Share of all GPU-time on trays that their seller took back, mean over the seeds.
+double reclaimed_share(const cluster_study& s);
 /// Share of their time in which replicas of services serve; nothing without services.
 std::optional<double> availability_of(const cluster_study& s);
 /// Where each GPU-hour went, what each job got, what failed, and bands.

@@ -16,20 +16,22 @@ namespace nvlsim {
 
 /// Jobs that trained through failures: means over the seeds, sums over jobs.
 struct training_tally {
-  double ettr = 0;                                       ///< useful time over wall time, by GPUs
-  double goodput = 0;                                    ///< useful GPU-time over that of all GPUs of the cluster
-  double stops = 0;                                      ///< failures that stopped a job
-  double failures = 0;                                   ///< of all components
-  double stopped_time = 0;                               ///< wall time that was not useful, seconds
-  double repair = 0, spare = 0, redone = 0, copies = 0;  ///< shares of the GPU-time of the cluster
-  double wall = 0;                                       ///< of the run, seconds
-  double job_time = 0;                                   ///< wall time of the jobs, seconds
-  double tokens = 0;                                     ///< of useful steps
-  seconds step_time;                                     ///< of a lone job, and what follows
-  seconds interval, stall;                               ///< of saves
-  std::optional<seconds> to_train;                       ///< of jobs with a token budget that all seeds met
-  std::optional<dollars> cost;                           ///< of all GPUs of the cluster until the job's end
-  std::int64_t gpus = 0;                                 ///< of the job
+  double ettr = 0;          ///< useful time over wall time, by GPUs
+  double goodput = 0;       ///< useful GPU-time over that of all GPUs of the cluster
+  double stops = 0;         ///< failures that stopped a job
+  double failures = 0;      ///< of all components
+  double stopped_time = 0;  ///< wall time that was not useful, seconds
+  double repair = 0, spare = 0, redone = 0,
+         copies = 0;        ///< shares of the GPU-time of the cluster that is paid for
+  double reclaimed = 0;     ///< share of all GPU-time on trays that the seller took back: it is not paid for
+  double wall = 0;          ///< of the run, seconds
+  double job_time = 0;      ///< wall time of the jobs, seconds
+  double tokens = 0;        ///< of useful steps
+  seconds step_time;        ///< of a lone job, and what follows
+  seconds interval, stall;  ///< of saves
+  std::optional<seconds> to_train;  ///< of jobs with a token budget that all seeds met
+  std::optional<dollars> cost;      ///< of all GPUs of the cluster until the job's end
+  std::int64_t gpus = 0;            ///< of the job
 };
 
 /// A serving fleet, mean over seeds.

@@ -18,6 +18,14 @@ enum class over_limit {
   cap      ///< cap the power of GPUs so that no rack can
 };
 
+/// Who gives way when jobs would draw more than the site's budget.
+enum class capping_policy {
+  rack,      ///< each rack has an equal share of the budget, whatever the others draw
+  uniform,   ///< all GPUs at work have one cap
+  priority,  ///< jobs of lower tiers are capped first, each as far as it goes
+  admission  ///< no cap: jobs of lower tiers do not run while there is no power for them
+};
+
 /// What stands between the racks' load and the grid. Zeros: nothing.
 struct power_smoothing {
   constant<joules> storage_per_gpu;        ///< in the power supplies
@@ -28,6 +36,7 @@ struct power_smoothing {
 struct facility_spec {
   power_budget budget;
   over_limit when_over = over_limit::report;
+  capping_policy capping = capping_policy::rack;  ///< of jobs that share a cluster
   power_smoothing smoothing;
   std::optional<rack_cooling> cooling;
   site_overheads overheads;

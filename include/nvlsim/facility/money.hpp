@@ -25,6 +25,9 @@ struct ownership {
 /// comes on top: it depends on the work.
 dollar_rate fixed_cost_per_gpu(const ownership& o);
 
+/// How long it takes until machines that were taken are there again, if nobody says.
+inline const seconds usual_return = seconds::from_base(3600);
+
 /// Machines that the seller may take back.
 struct spot_market {
   constant<seconds> eviction_after;  ///< of one machine, on average; each takes the job down
@@ -33,6 +36,10 @@ struct spot_market {
   constant<seconds> save;     ///< time to write a checkpoint
   constant<seconds> restart;  ///< until the job computes again, loading included
   constant<seconds> checkpoint_interval;
+  /// Of months and fleets, where evictions are played: mean time until what was taken is there again (absent:
+  /// `usual_return`), and whether the seller takes a whole rack at a time.
+  std::optional<constant<seconds>> returns_after;
+  bool takes_rack = false;
 };
 /// Useful share of the time of a job on `gpus` of them: Daly's exact form, where evictions come at random, also
 /// during a restart. A checkpoint is written at each interval, or on notice where there is time for it, and then
@@ -51,6 +58,7 @@ struct payment {
   std::optional<ownership> owned;
   std::optional<spot_market> spot;
   constant<double> goodput = 1;  ///< useful share of the paid time, apart from evictions
+  bool plays_evictions = false;  ///< they are in the work that is paid for
 };
 
 /// Cost of time on GPUs.
@@ -61,8 +69,8 @@ struct bill {
   dollars paid() const { return fixed + power; }              ///< for the time as it passes
   dollars total() const { return (fixed + power) / useful; }  ///< of so much useful work
 };
-/// For `time` on `gpus` GPUs that takes `at_meter` of energy. Requires a price, or owned GPUs, and
-/// a market for spot.
+/// For `time` on `gpus` GPUs, those that were taken back not counted, that takes `at_meter` of energy. Requires a
+/// price, or owned GPUs, and a market for spot.
 bill bill_for(const payment& p, double gpus, seconds time, joules at_meter);
 
 }  // namespace nvlsim

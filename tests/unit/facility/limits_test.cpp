@@ -152,7 +152,8 @@ TEST_CASE("Spot: notice that is long enough saves what would be computed twice")
                 .notice = 30.0_s,
                 .save = 60.0_s,
                 .restart = 600.0_s,
-                .checkpoint_interval = 1800.0_s};
+                .checkpoint_interval = 1800.0_s,
+                .returns_after = {}};
   const double without = useful_share(s, 64);
   REQUIRE(without == Approx(daly_useful_share(seconds::from_base(1e6 / 16), 1800.0_s, 60.0_s, 600.0_s)));
   s.notice = 120.0_s;

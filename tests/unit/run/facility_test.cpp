@@ -159,11 +159,13 @@ std::string spot_for(const std::string& eviction_after) {
 }
 
 bool says_of_evictions(const result& r) {
-  return std::any_of(r.notes.begin(), r.notes.end(),
-                     [](const std::string& n) { return n.find("evictions of spot GPUs") != std::string::npos; });
+  return std::any_of(r.notes.begin(), r.notes.end(), [](const std::string& n) {
+    return n.find("spot GPUs that were taken are there again") != std::string::npos;
+  });
 }
 
-TEST_CASE("The bill of a fixed time is what is paid for it, however often spot GPUs are taken") {
+TEST_CASE(
+    "Spot GPUs stop months and fleets as often as they are taken, and are not paid for while they are gone") {
   struct {
     const char *scenario, *bill;
     double gpus;  // 0: those of the fleet's replicas
@@ -178,16 +180,109 @@ TEST_CASE("The bill of a fixed time is what is paid for it, however often spot G
       return r;
     };
     const result rare = with(spot_for("1000 d")), often = with(spot_for("30 d"));
-    CHECK(metric_of(rare, c.bill) == Approx(metric_of(often, c.bill)).epsilon(1e-12));
-    const double gpus = c.gpus > 0 ? c.gpus : metric_of(rare, "fleet_gpus_mean");
-    const double gpu_hours = gpus * metric_of(rare, "duration_s") / 3600;
-    CHECK(metric_of(rare, c.bill) == Approx(gpu_hours * 3).epsilon(1e-9));
-    CHECK(says_of_evictions(rare));
-    if (!(c.gpus > 0)) continue;
+    for (const result* r : {&rare, &often}) {
+      const double here =
+          c.gpus > 0 ? c.gpus * (1 - metric_of(*r, "reclaimed_fraction")) : metric_of(*r, "fleet_gpus_mean");
+      CHECK(metric_of(*r, c.bill) == Approx(here * metric_of(*r, "duration_s") / 3600 * 3).epsilon(1e-9));
+      CHECK(says_of_evictions(*r));
+    }
+    if (!(c.gpus > 0)) {
+      CHECK(metric_of(often, "fleet_retried_fraction") > metric_of(rare, "fleet_retried_fraction"));
+      continue;
+    }
+    CHECK(metric_of(often, "reclaimed_fraction") > metric_of(rare, "reclaimed_fraction"));
+    CHECK(metric_of(often, "ettr_fraction") < metric_of(rare, "ettr_fraction"));
     CHECK(metric_of(often, "bill_per_million_tokens_usd") > metric_of(rare, "bill_per_million_tokens_usd"));
     CHECK(*rare.cost.find("facility")->find("goodput_fraction")->number() ==
           Approx(metric_of(rare, "goodput_fraction")));
   }
+}
+
+TEST_CASE("Goodput and bill of spot GPUs belong together, whatever is taken and with what warning") {
+  const auto with = [](const std::string& more) {
+    std::string facility = spot_for("60 d");
+    facility.insert(facility.rfind("}}"), more);
+    const result r = run_with("operation/llama3.1-405b-gb300-4608-90-days",
+                              {{"/workload/seeds", "3"}, {"/facility", facility}});
+    REQUIRE(r.status == run_status::ok);
+    // Tokens are those of the goodput, and the bill is of the same GPU-hours.
+    const double paid = metric_of(r, "bill_usd") / 3 * 3600;
+    const double useful = metric_of(r, "ettr_fraction") * 4096 * metric_of(r, "duration_s");
+    CHECK(metric_of(r, "goodput_fraction") == Approx(useful / paid).epsilon(0.002));
+    CHECK(metric_of(r, "bill_per_million_tokens_usd") ==
+          Approx(metric_of(r, "bill_usd") / metric_of(r, "tokens_per_s") / metric_of(r, "duration_s") * 1e6));
+    return r;
+  };
+  const result at_once = with(R"(, "returns_after": "1 min")"), late = with(R"(, "returns_after": "5 h")"),
+               racks = with(R"(, "returns_after": "5 h", "takes": "rack")");
+  CHECK_FALSE(says_of_evictions(late));
+  CHECK(metric_of(late, "reclaimed_fraction") == Approx(5.0 / 24 / 60).epsilon(0.1));
+  CHECK(metric_of(racks, "reclaimed_fraction") == Approx(5.0 / 24 / 60).epsilon(0.4));
+  CHECK(metric_of(at_once, "reclaimed_fraction") < 2e-5);
+  CHECK(metric_of(racks, "interruptions") < metric_of(late, "interruptions"));
+}
+
+TEST_CASE("Each policy of caps keeps the site's budget, and the run follows the one that is asked for") {
+  const auto with = [](const std::string& power) {
+    return run_with("operation/gb300-14-racks-shared",
+                    {{"/workload/seeds", "1"},
+                     {"/workload/queue/jobs", "null"},
+                     {"/facility", R"({"pue": 1.2, "power": {"site_budget": "1.2 MW")" + power + "}}"}});
+  };
+  const result report = with("");
+  REQUIRE(report.status == run_status::ok);
+  const value* table = report.energy.find("facility")->find("capping");
+  REQUIRE(table);
+  REQUIRE(table->items()->size() == 4);
+  double speeds[4];
+  for (std::size_t k = 0; k < 4; ++k) {
+    const value& x = (*table->items())[k];
+    CHECK(*x.find("drawn_W")->number() <= 1.2e6 / 1.2 * (1 + 1e-6));
+    speeds[k] = *x.find("speed")->number();
+  }
+  CHECK(speeds[1] >= speeds[0]);  // power of idle racks is not lost
+  CHECK(speeds[3] < 1);
+  const result uniform = with(R"(, "when_over": "cap", "capping": "uniform")"),
+               priority = with(R"(, "when_over": "cap", "capping": "priority")"),
+               admission = with(R"(, "when_over": "cap", "capping": "admission")");
+  for (const result* r : {&uniform, &priority, &admission}) {
+    REQUIRE(r->status == run_status::ok);
+    CHECK(metric_of(*r, "site_power_peak_W") <= 1.2e6 * (1 + 1e-6));
+  }
+  CHECK(metric_of(uniform, "tokens_per_s") < metric_of(report, "tokens_per_s"));
+  CHECK(metric_of(uniform, "power_cap_slowdown_fraction") > 0);
+  CHECK(metric_of(priority, "tokens_per_s") > 0);
+  // With batch jobs admission keeps them out, where their power is not there.
+  const result full = run_with(
+      "operation/gb300-14-racks-shared",
+      {{"/workload/seeds", "1"},
+       {"/facility",
+        R"({"pue": 1.2, "power": {"site_budget": "1.2 MW", "when_over": "cap", "capping": "admission"}})"}});
+  REQUIRE(full.status == run_status::ok);
+  CHECK(metric_of(full, "site_power_peak_W") <= 1.2e6 * (1 + 1e-6));
+}
+
+TEST_CASE("Steps of jobs that share a cluster swing less together than if all were in step") {
+  const auto with = [](const std::vector<override_option>& more) {
+    std::vector<override_option> sets = {{"/workload/seeds", "1"},
+                                         {"/facility", R"({"pue": 1.2, "power": {"storage_per_gpu": "65 J"}})"}};
+    sets.insert(sets.end(), more.begin(), more.end());
+    return run_with("operation/gb300-14-racks-shared", sets);
+  };
+  const result r = with({});
+  const value* power = r.energy.find("facility")->find("power");
+  REQUIRE(power);
+  CHECK(power->find("jobs")->items()->size() == 3);  // pretraining, ablation and agents at once
+  const auto number = [&](const char* name) { return *power->find(name)->number(); };
+  CHECK(number("site_load_peak_W") <= number("in_step_peak_W") * (1 + 1e-9));
+  CHECK(number("site_load_peak_W") > number("site_mean_W") / 1.2);
+  CHECK(metric_of(r, "site_power_swing_W") > 0);
+  CHECK(metric_of(r, "site_power_peak_W") > *r.energy.find("facility")->find("mean_rack_W")->number() * 14 * 1.2);
+  // A lone job's racks and site are those of its step.
+  const result lone = run_with("operation/llama3.1-405b-gb300-4608-90-days",
+                               {{"/workload/seeds", "1"}, {"/facility", R"({"pue": 1.2})"}});
+  CHECK(metric_of(lone, "rack_power_peak_W") > 80e3);
+  CHECK(metric_of(lone, "site_power_peak_W") < 64 * 142e3 * 1.2);
 }
 
 TEST_CASE("Sections of months say the same as their metrics") {
