@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Traces of operations: of one job, of jobs that share a cluster, of a queue and of a fleet."""
 import json
+import resource
 import subprocess
 import sys
 
@@ -36,6 +37,25 @@ class Months(Case):
             counters = {e["name"] for e in events if e["ph"] == "C" and e["pid"] == pid}
             self.assertEqual(counters, {"load (requests/s)", "ready replicas", "starting replicas", "waiting requests"})
         self.assertTrue(any(e["name"].startswith("starting in rack") for e in events))
+
+    def test_90_days_of_331200_gpus_take_seconds_and_replicas_that_recover_alone_keep_them_at_work(self):
+        useful = {}
+        for mode in ("restart", "replica"):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            done = run("run", "llama3.1-405b-gb300-4608-90-days", "--format", "json",
+                       *[x for setting in ("/platform/racks=4600", "/jobs/0/workload/dp=4600",
+                                           "/jobs/0/workload/global_batch_size=147200", "/workload/seeds=1",
+                                           f"/workload/recovery/mode={mode}") for x in ("--set", setting)])
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            self.assertLess(spent, 10)
+            self.assertLess(after.ru_maxrss, 300 << 10)
+            result = json.loads(done.stdout)
+            self.assertEqual(result["metrics"]["gpus"], 331200)
+            useful[mode] = result["metrics"]["ettr_fraction"]
+        # A failure each ten minutes, and an hour until the whole job runs again: it never does.
+        self.assertLess(useful["restart"], 0.01)
+        self.assertGreater(useful["replica"], 0.4)
 
     def test_a_shared_cluster_has_repairs_and_phases(self):
         events = self.trace("gb300-14-racks-shared", "--set", "/workload/seeds=1")
