@@ -60,11 +60,21 @@ bool without_uplinks(const platform& p) {
   return p.fabric.leaf.ports < 4 || ports_of(p.fabric, p.gpus()) <= p.fabric.leaf.ports;
 }
 
+/// Share of the switches of the top that works.
+double top_share(const platform& p) {
+  if (p.fabric.failed_spines == 0) return 1;
+  const auto spines = static_cast<double>(spines_of(p));
+  return std::max(1.0, spines - p.fabric.failed_spines) / spines;
+}
+
+/// Whether the top is above pods, and not above leaves.
+bool has_pods(const platform& p) { return p.fabric.pod_gpus > 0 && p.gpus() > p.fabric.pod_gpus; }
+
 /// Share of a leaf's up-links that its traffic can use.
 double usable_share(const platform& p, const leaf_links& leaf) {
   const fabric_spec& f = p.fabric;
   double lost = f.failed_cables;
-  if (f.failed_spines > 0) lost += leaf.up * f.failed_spines / static_cast<double>(spines_of(p));
+  if (!has_pods(p)) lost += leaf.up * (1 - top_share(p));
   const double left = std::max(leaf.up - lost, 1.0);
   switch (f.routing) {
     case fabric_routing::fixed:
@@ -91,6 +101,28 @@ fabric_path shifted(const platform& p, const leaf_links& leaf, double stride, in
   return beyond(p, leaf, std::min(1.0, ports_of(f, stride) / f.rails / leaf.down), switches);
 }
 
+/// What the NICs of a leaf have of its up-links when all send; 1 where it has enough.
+double leaf_share(const platform& p) {
+  if (without_uplinks(p)) return 1;
+  return usable_share(p, links_of(p.fabric)) / p.fabric.oversubscription;
+}
+/// What the NICs of a pod have of its up-links when all send.
+double pod_share(const platform& p) {
+  if (!has_pods(p)) return 1;
+  return std::min(1.0, leaf_share(p)) * top_share(p) / p.fabric.pod_oversubscription;
+}
+
+/// The path if the share `leaving` of its traffic also leaves the pod.
+fabric_path beyond_pod(const platform& p, fabric_path path, double leaving) {
+  if (!has_pods(p)) return path;
+  if (leaving > 0) {
+    path.switches = std::max(path.switches, 5);
+    path.nic = std::min(path.nic, p.fabric.nic_bandwidth * (pod_share(p) / p.fabric.busy / leaving));
+  }
+  if (level_of_uplinks(p) == uplink_level::pods) path.leaving = leaving;
+  return path;
+}
+
 /// Rails of the NICs of a VM.
 std::int64_t rails_of(const platform& p) {
   return std::clamp<std::int64_t>(p.fabric.rails.read(), 1, std::max<std::int64_t>(1, p.vm.gpus));
@@ -110,7 +142,7 @@ double fullest_bin(double bins, double mean) {
   return std::max(1.0, x / mean);
 }
 
-fabric_path path_of_shift(const platform& p, std::int64_t stride) {
+static fabric_path shift_over_leaves(const platform& p, std::int64_t stride) {
   const fabric_spec& f = p.fabric;
   if (f.leaf.ports < 4) return {f.nic_bandwidth, 1};
   const leaf_links leaf = links_of(f);
@@ -120,7 +152,12 @@ fabric_path path_of_shift(const platform& p, std::int64_t stride) {
   return shifted(p, leaf, static_cast<double>(stride), 3);
 }
 
-fabric_path path_between(const platform& p, int ranks, bool aligned) {
+fabric_path path_of_shift(const platform& p, std::int64_t stride) {
+  const double pod = std::max(1, p.fabric.pod_gpus.read());
+  return beyond_pod(p, shift_over_leaves(p, stride), std::min(1.0, static_cast<double>(stride) / pod));
+}
+
+static fabric_path path_over_leaves(const platform& p, int ranks, bool aligned) {
   const fabric_spec& f = p.fabric;
   double ports = ports_of(f, ranks);
   const double rails = rails_of(p), of_rail = std::ceil(ports / rails);
@@ -136,13 +173,25 @@ fabric_path path_between(const platform& p, int ranks, bool aligned) {
   for (double reach = leaf.down * f.leaf.ports; reach < ports; reach *= f.leaf.ports / 2.0) switches += 2;
   // Along a rail only the last domain of a leaf sends to another leaf. Without rails, neighbours may be anywhere.
   if (aligned && f.rails > 1) return shifted(p, leaf, p.gpus_per_rack(), switches);
-  return {uplink_of(p), switches, 1};
+  return beyond(p, leaf, 1, switches);
 }
 
+fabric_path path_between(const platform& p, int ranks, bool aligned) {
+  const fabric_path path = path_over_leaves(p, ranks, aligned);
+  const double pod = p.fabric.pod_gpus;
+  if (!has_pods(p) || ranks <= pod) return beyond_pod(p, path, 0);
+  return beyond_pod(p, path, aligned ? std::min(1.0, std::max(1, p.gpus_per_rack()) / pod) : 1 - pod / ranks);
+}
+
+uplink_level level_of_uplinks(const platform& p) {
+  return pod_share(p) < 1 && leaf_share(p) >= 1 ? uplink_level::pods : uplink_level::leaves;
+}
+
+bool both_levels_limit(const platform& p) { return leaf_share(p) < 1 && pod_share(p) < leaf_share(p); }
+
 bandwidth uplink_of(const platform& p) {
-  const fabric_spec& f = p.fabric;
-  if (without_uplinks(p)) return f.nic_bandwidth;
-  return f.nic_bandwidth * std::min(1.0, usable_share(p, links_of(f)) / f.oversubscription / f.busy);
+  const double share = level_of_uplinks(p) == uplink_level::pods ? pod_share(p) : leaf_share(p);
+  return p.fabric.nic_bandwidth * std::min(1.0, share / p.fabric.busy);
 }
 
 std::int64_t leaf_of(const platform& p, std::int64_t gpu) {
@@ -158,6 +207,14 @@ bool is_one_leaf(const platform& p) { return p.fabric.leaf.ports >= 4 && without
 
 double gpus_per_leaf(const platform& p) {
   return links_of(p.fabric).down / ports_of(p.fabric, p.fabric.gpus_per_nic) * p.fabric.gpus_per_nic;
+}
+
+std::int64_t uplink_group_of(const platform& p, std::int64_t gpu) {
+  return level_of_uplinks(p) == uplink_level::pods ? gpu / p.fabric.pod_gpus : leaf_of(p, gpu);
+}
+
+double gpus_per_uplink_group(const platform& p) {
+  return level_of_uplinks(p) == uplink_level::pods ? p.fabric.pod_gpus.read() : gpus_per_leaf(p);
 }
 
 }  // namespace nvlsim::network

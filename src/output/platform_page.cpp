@@ -124,6 +124,10 @@ page_rows fabric_rows(const fabric_spec& f, const fat_tree& t) {
     out.push_back({level_name(i, t.switches.size()), std::to_string(t.switches[i])});
   out.push_back({"cables between switches", std::to_string(t.cables)});
   out.push_back({"oversubscription", fmt::format("{:.4g}", f.oversubscription)});
+  if (f.pod_gpus > 0) {
+    out.push_back({"GPUs of a pod", std::to_string(f.pod_gpus)});
+    out.push_back({"oversubscription of pods", fmt::format("{:.4g}", f.pod_oversubscription)});
+  }
   out.push_back({"latency, GPU to GPU", format_quantity(f.latency)});
   out.push_back({"switch latency", format_quantity(f.leaf.latency)});
   out.push_back({"SHARP in the switch", yes_no(f.leaf.sharp)});

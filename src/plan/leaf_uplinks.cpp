@@ -20,7 +20,7 @@ using leaf_content = std::map<std::int32_t, std::int64_t>;
 /// The up-links of a whole leaf, in each direction.
 bandwidth of_leaf(platform p) {
   p.fabric.busy = 1;
-  return network::uplink_of(p) * network::gpus_per_leaf(p);
+  return network::uplink_of(p) * network::gpus_per_uplink_group(p);
 }
 
 /// Leaves with different contents.
@@ -28,7 +28,7 @@ std::set<leaf_content> kinds_of_leaves(const platform& p, const std::vector<clas
   std::map<std::int64_t, leaf_content> by_leaf;
   for (std::size_t c = 0; c < classes.size(); ++c)
     for (const std::int64_t gpu : classes[c].gpus)
-      ++by_leaf[network::leaf_of(p, gpu)][static_cast<std::int32_t>(c)];
+      ++by_leaf[network::uplink_group_of(p, gpu)][static_cast<std::int32_t>(c)];
   std::set<leaf_content> out;
   for (auto& [leaf, content] : by_leaf) out.insert(std::move(content));
   return out;
@@ -106,8 +106,8 @@ double busiest_leaf(const platform& p, const std::vector<std::int64_t>& gpus) {
   if (!uplinks_limit(p)) return 1;
   std::map<std::int64_t, std::int64_t> by_leaf;
   std::int64_t most = 0;
-  for (const std::int64_t gpu : gpus) most = std::max(most, ++by_leaf[network::leaf_of(p, gpu)]);
-  return std::min(1.0, static_cast<double>(most) / network::gpus_per_leaf(p));
+  for (const std::int64_t gpu : gpus) most = std::max(most, ++by_leaf[network::uplink_group_of(p, gpu)]);
+  return std::min(1.0, static_cast<double>(most) / network::gpus_per_uplink_group(p));
 }
 
 std::vector<shared_uplink> uplinks_of(const platform& p, const std::vector<class_place>& classes) {

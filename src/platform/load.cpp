@@ -136,6 +136,8 @@ template <class F, class N>
 void list_fabric(F f, N& n) {
   static const std::array<std::string, 3> routings = {"adaptive", "fixed", "hashed"};
   f("oversubscription", n.oversubscription, at_least_one, absent::told);
+  f("pod_gpus", n.pod_gpus, count(0, 1'000'000'000), absent::kept);
+  f("pod_oversubscription", n.pod_oversubscription, at_least_one, absent::kept);
   f("sharp", n.sharp, absent::told);
   f("host_driven", n.host_driven, absent::told);
   f("routing", n.routing, routings, absent::told);

@@ -25,6 +25,9 @@ double samples_of(const loop_settings& s) {
   return begun * static_cast<double>(s.samples) * static_cast<double>(s.steps + s.warmup);
 }
 
+/// Tokens of a sample: prompt, response and what tools answered.
+std::int64_t length_of(const rollout_sample& s) { return s.prompt + s.response + (s.turns - 1) * s.tool_tokens; }
+
 }  // namespace
 
 std::string samples_problem(const loop_settings& s) {
@@ -79,8 +82,13 @@ void post_training_loop::state::collect_rewards(double t) {
     const std::int32_t number = rewards.begin()->second;
     rewards.erase(rewards.begin());
     const prompt_group& g = groups[static_cast<std::size_t>(number)];
-    if (g.kept) ready.insert(std::upper_bound(ready.begin(), ready.end(), number), number);
-    else drop(number);
+    if (g.kept) {
+      ready.insert(std::upper_bound(ready.begin(), ready.end(), number), number);
+      continue;
+    }
+    for (std::int64_t k = 0; k < set.samples; ++k)
+      scored_in_vain.push_back(length_of(samples[static_cast<std::size_t>(g.first + k)]));
+    drop(number);
   }
 }
 
@@ -135,7 +143,7 @@ void post_training_loop::state::train(double t) {
   if (full) cut_tail(t);
   now.wait_s += t - wait_from;
   const std::int64_t chosen = set.trained_samples > 0 ? std::min(set.trained_samples, set.samples) : set.samples;
-  std::vector<std::int64_t> lengths, scored;
+  std::vector<std::int64_t> lengths, scored = std::exchange(scored_in_vain, {});
   double began = t;
   std::vector<double> ends;
   for (std::int64_t i = 0; i < unit(); ++i) {
@@ -149,7 +157,7 @@ void post_training_loop::state::train(double t) {
     for (std::int64_t k = 0; k < set.samples; ++k) {
       const rollout_sample& s = samples[static_cast<std::size_t>(g.first + k)];
       out.recomputed_tokens += static_cast<double>(s.recomputed);
-      scored.push_back(s.prompt + s.response + (s.turns - 1) * s.tool_tokens);
+      scored.push_back(length_of(s));
       // The best of a prompt are trained; which they are does not depend on their lengths.
       if (k >= chosen) {
         out.dropped_tokens += s.done;

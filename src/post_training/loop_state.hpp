@@ -42,6 +42,7 @@ struct post_training_loop::state {
   std::vector<std::int32_t> ready;                    ///< finished groups, in the order of their begin
   std::vector<std::int32_t> carried;                  ///< samples to resume
   std::map<std::int64_t, std::int64_t> untrained;     ///< groups that may be trained, by version
+  std::vector<std::int64_t> scored_in_vain;           ///< lengths of samples of prompts that taught nothing
   std::multiset<double> reward_slots;                 ///< when each has scored what it has
   std::vector<double> busy_since;                     ///< by worker; negative when idle
   std::int64_t outstanding = 0, in_flight = 0;        ///< groups not trained; samples that have not ended

@@ -309,31 +309,29 @@ copy_times copies_of(const post_training_parts& p, const post_training_workload&
   return out;
 }
 
-/// Layouts and memory of the models beside the policy. A critic's states join the trainer's, or stay in CPU
-/// memory.
-void add_models(const post_training_parts& p, const post_training_workload& w, post_training_run& out) {
-  const auto check = [&](const char* who, const model& m) {
-    for (const std::string& r : training_problems(p.hardware, m, update_prices::layout_of(p, m)))
-      out.reasons.push_back(fmt::format("{}: {}", who, r));
-    return out.reasons.empty();
-  };
-  const auto visits = [&](const char* who, const std::shared_ptr<const model>& m) {
-    if (!m || !check(who, *m)) return;
-    const bytes weights = sum_of(memory_of(p, *m), {"weights"});
-    if (weights > out.training_memory.usable)
-      out.reasons.push_back(fmt::format("{}: {:.1f} GB of weights exceed the {:.1f} GB of a GPU", who,
-                                        weights.base() / 1e9, out.training_memory.usable.base() / 1e9));
-  };
-  visits("teacher", w.models.teacher);
-  visits("reward model", w.models.reward);
-  if (w.algorithm != post_training_algorithm::ppo) return;
+/// Whether another model can have the trainer's layout.
+bool has_layout(const post_training_parts& p, const char* who, const model& m, post_training_run& out) {
+  for (const std::string& r : training_problems(p.hardware, m, update_prices::layout_of(p, m)))
+    out.reasons.push_back(fmt::format("{}: {}", who, r));
+  return out.reasons.empty();
+}
+
+/// A model that visits the trainer's GPUs needs `own` beside the states that stay.
+void check_visit(const char* who, bytes own, bytes stays, post_training_run& out) {
+  const bytes usable = out.training_memory.usable;
+  if (own + stays > usable)
+    out.reasons.push_back(
+        fmt::format("{}: {:.1f} GB, and {:.1f} GB of the policy's states that stay, exceed the {:.1f} GB of a GPU",
+                    who, own.base() / 1e9, stays.base() / 1e9, usable.base() / 1e9));
+}
+
+/// Layout and memory of a critic. Its states join the trainer's, or stay in CPU memory.
+void add_critic(const post_training_parts& p, const post_training_workload& w, post_training_run& out) {
   const model& m = critic_of(p, w);
-  if (!check("critic", m)) return;
+  if (!has_layout(p, "critic", m, out)) return;
   const memory_report critic = memory_of(p, m);
   if (w.offload_critic) {
-    if (critic.refused())
-      out.reasons.push_back(fmt::format("critic: {:.1f} GB exceed the {:.1f} GB of a GPU",
-                                        critic.peak.base() / 1e9, critic.usable.base() / 1e9));
+    check_visit("critic", critic.peak, sum_of(out.training_memory, {"weights", "optimizer"}), out);
     if (!(p.hardware.gpu.c2c.read() > bandwidth{}))
       out.reasons.push_back(
           fmt::format("{} has no GPU-CPU bandwidth (gpu/c2c), which offload_critic needs", p.hardware.name));
@@ -346,6 +344,24 @@ void add_models(const post_training_parts& p, const post_training_workload& w, p
     out.training_memory.peak += i.size;
     out.training_memory.allocated += i.size;
   }
+}
+
+/// Layouts and memory of the models beside the policy. A teacher or reward model takes the place of the policy's
+/// weights.
+void add_models(const post_training_parts& p, const post_training_workload& w, post_training_run& out) {
+  if (w.algorithm == post_training_algorithm::ppo) add_critic(p, w, out);
+  const bytes stays = sum_of(out.training_memory,
+                             {"gradients", "optimizer", "critic_weights", "critic_gradients", "critic_optimizer"});
+  for (const auto& [who, m] : {std::pair{"teacher", w.models.teacher}, {"reward model", w.models.reward}})
+    if (m && has_layout(p, who, *m, out)) check_visit(who, sum_of(memory_of(p, *m), {"weights"}), stays, out);
+}
+
+/// What is moved to CPU memory fits there.
+void check_cpu_memory(const post_training_parts& p, post_training_run& out) {
+  const bytes room = cpu_room(p.hardware);
+  if (out.moved_to_cpu > room)
+    out.reasons.push_back(fmt::format("moving {:.1f} GB of each GPU to CPU memory exceeds its {:.1f} GB",
+                                      out.moved_to_cpu.base() / 1e9, room.base() / 1e9));
 }
 
 /// Changes between rollout and training on the same GPUs. Gradients are given up and not moved.
@@ -370,10 +386,6 @@ void add_changes(const post_training_parts& p, const post_training_workload& w, 
   out.to_training = w.costs.change_host;
   if (leaves > bytes{}) out.to_training += pinned / link + pageable / pageable_rate(p, w.costs);
   out.to_rollout = out.to_training;
-  const bytes room = cpu_room(p.hardware);
-  if (out.moved_to_cpu > room)
-    out.reasons.push_back(fmt::format("moving {:.1f} GB of each GPU to CPU memory exceeds its {:.1f} GB",
-                                      out.moved_to_cpu.base() / 1e9, room.base() / 1e9));
   const bytes beside_training = w.sleep == sleep_level::awake ? out.rollout_memory.peak : bytes{};
   const bytes beside_rollout = w.offload_training ? bytes{} : states;
   const auto check = [&](const char* phase, const memory_report& m, bytes beside, const char* whose) {
@@ -476,6 +488,7 @@ post_training_run run_loop(const post_training_parts& p, const post_training_wor
                                       out.training_memory.peak.base() / 1e9,
                                       out.training_memory.usable.base() / 1e9));
   if (out.colocated) add_changes(p, w, out);
+  check_cpu_memory(p, out);
   if (!out.reasons.empty()) return out;
 
   out.transfer = weight_transfer_time(p, w);

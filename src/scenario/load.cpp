@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "nvlsim/config/reader.hpp"
+#include "nvlsim/network/fabric_path.hpp"
 #include "nvlsim/scenario/inputs.hpp"
 #include "nvlsim/scenario/parse_scenario.hpp"
 #include "nvlsim/scenario/scenario.hpp"
@@ -312,6 +313,8 @@ void check_fidelity(const scenario& s, const config::document& doc, diagnostics&
              w && f == fidelity::flow && !w->prefill_pool) {
     what = "inference without a prefill pool has no operations that share the network; use closed";
   }
+  if (what.empty() && f == fidelity::flow && network::both_levels_limit(s.platform))
+    what = std::string(network::one_level_only) + ", or use closed";
   const std::string pointer = "/simulation/fidelity";
   if (!what.empty()) problems.add(doc.origin_of(pointer).where, pointer, what);
 }

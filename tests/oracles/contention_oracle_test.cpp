@@ -297,12 +297,12 @@ std::vector<double> jobs_by_hand(const scenario& s, const plan& p) {
   for (const cluster_job& j : w.jobs) {
     gpus.push_back(gpus_of(j, s.platform));
     for (const std::int64_t g : gpus.back())
-      used_leaves.try_emplace(network::leaf_of(s.platform, g), used_leaves.size());
+      used_leaves.try_emplace(network::uplink_group_of(s.platform, g), used_leaves.size());
   }
-  const auto leaf_of = [&](std::int64_t g) { return used_leaves.at(network::leaf_of(s.platform, g)); };
+  const auto leaf_of = [&](std::int64_t g) { return used_leaves.at(network::uplink_group_of(s.platform, g)); };
   const std::vector<crew> crews = crews_of(p, gpus, leaf_of);
   const std::vector<double> end_times = in_child([&] {
-    const double of_leaf = network::uplink_of(s.platform).base() * network::gpus_per_leaf(s.platform);
+    const double of_leaf = network::uplink_of(s.platform).base() * network::gpus_per_uplink_group(s.platform);
     by_hand fabric(s.platform.fabric.nic_bandwidth.base(), std::vector<double>(used_leaves.size(), of_leaf));
     for (const crew& c : crews) fabric.add(c);
     return fabric.run();
@@ -324,15 +324,17 @@ std::vector<double> job_times(const run_record& r) {
 }  // namespace
 
 TEST_CASE("A step on an oversubscribed fabric takes as long by hand") {
-  for (const char* ratio : {"2", "4", "8"}) {
-    INFO(ratio << " to 1");
-    const scenario s =
-        test::shipped_scenario("training/llama3.1-405b-gb300-512", {{"/workload/tp", "4"},
-                                                                    {"/workload/global_batch_size", "128"},
-                                                                    {"/workload/dp", "8"},
-                                                                    {"/platform/racks", "64"},
-                                                                    {"/placement/gpus_per_rack", "8"},
-                                                                    {"/platform/fabric/oversubscription", ratio}});
+  const std::string leaves = "/platform/fabric/oversubscription", pods = "/platform/fabric/pod_oversubscription";
+  for (const auto& [level, ratio] : {std::pair{leaves, "2"}, {leaves, "4"}, {leaves, "8"}, {pods, "32"}}) {
+    INFO(level << ", " << ratio << " to 1");
+    const scenario s = test::shipped_scenario("training/llama3.1-405b-gb300-512",
+                                              {{"/workload/tp", "4"},
+                                               {"/workload/global_batch_size", "128"},
+                                               {"/workload/dp", "8"},
+                                               {"/platform/racks", "64"},
+                                               {"/placement/gpus_per_rack", "8"},
+                                               {"/platform/fabric/pod_gpus", level == pods ? "288" : "0"},
+                                               {level, ratio}});
     plan p = plan_training(s.platform, s.stack, s.model, std::get<training_workload>(s.workload));
     for (operation_template& t : p.templates)
       for (network_demand& d : t.network) d.traffic.nvlink = {};  // by hand there are only NICs
@@ -343,10 +345,12 @@ TEST_CASE("A step on an oversubscribed fabric takes as long by hand") {
 
 TEST_CASE("Two jobs take as long by hand, interleaved and in blocks") {
   const std::string first = "0-63", second = "64-127";
-  for (const bool blocks : {false, true}) {
-    INFO(blocks);
-    overrides sets;
-    if (blocks) sets = {{"/jobs/0/placement/racks", first}, {"/jobs/1/placement/racks", second}};
+  const overrides in_blocks = {{"/jobs/0/placement/racks", first}, {"/jobs/1/placement/racks", second}};
+  const overrides pods = {{"/platform/fabric/oversubscription", "1"},
+                          {"/platform/fabric/pod_gpus", "64"},
+                          {"/platform/fabric/pod_oversubscription", "8"}};
+  for (const overrides& sets : {overrides{}, in_blocks, pods}) {
+    INFO(fmt::format("{}", sets.empty() ? "" : sets.front().pointer));
     const scenario s = test::shipped_scenario("jobs/two-llama3.1-405b-b300", sets);
     const run_record r = run_scenario(s);
     const std::vector<double> by = jobs_by_hand(s, r.planned), here = job_times(r);
@@ -390,10 +394,12 @@ TEST_CASE("Caches of a server beside a collective arrive as late as by hand") {
   const auto& w = std::get<shared_workload>(s.workload);
   const std::vector<std::int64_t> of_ring = gpus_of(w.jobs[0], s.platform),
                                   of_chat = gpus_of(w.jobs[1], s.platform);
-  const auto leaf_of = [&](std::int64_t g) { return static_cast<std::size_t>(network::leaf_of(s.platform, g)); };
+  const auto leaf_of = [&](std::int64_t g) {
+    return static_cast<std::size_t>(network::uplink_group_of(s.platform, g));
+  };
   std::vector<double> here;
   const std::vector<double> by = in_child([&] {
-    const double of_leaf = network::uplink_of(s.platform).base() * network::gpus_per_leaf(s.platform);
+    const double of_leaf = network::uplink_of(s.platform).base() * network::gpus_per_uplink_group(s.platform);
     by_hand fabric(s.platform.fabric.nic_bandwidth.base(), std::vector<double>(2, of_leaf));
     for (const crew& c : crews_of(r.planned, {of_ring}, leaf_of)) fabric.add(c);
     std::vector<std::size_t> ports;

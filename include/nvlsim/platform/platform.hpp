@@ -116,7 +116,9 @@ struct fabric_spec {
   constant<seconds> latency;              ///< one-way, GPU to GPU across the fabric
   switch_spec leaf;                       ///< every level uses this switch
   constant<double> oversubscription = 1;  ///< leaf down-links over up-links; 1 is non-blocking
-  constant<int> rails = 1;                ///< groups of leaves, each with the NICs of one place in every VM
+  constant<int> pod_gpus = 0;             ///< GPUs whose leaves have spines of their own; 0: all have the same
+  constant<double> pod_oversubscription = 1;  ///< links of a pod's spines down over up
+  constant<int> rails = 1;                    ///< groups of leaves, each with the NICs of one place in every VM
   fabric_routing routing = fabric_routing::adaptive;
   constant<int> connections = 1;  ///< between two NICs, each hashed for itself
   constant<int> failed_spines = 0,
@@ -185,7 +187,8 @@ struct fat_tree {
   std::int64_t cables = 0;             ///< between switches
 };
 /// The smallest tree for the NICs of `gpus`. With 144 ports and a NIC per GPU, 4,608 GPUs need 64 leaves and 32
-/// spines, and more than 10,368 GPUs need a third level. Leaves are fully cabled, and only they are
+/// spines, and more than 10,368 GPUs need a third level. Leaves are fully cabled. Where the GPUs fill several
+/// pods, each pod is such a tree whose spines have up-links to a level more. Only leaves and those spines are
 /// oversubscribed. A NIC that is faster than a port takes several ports. Throws std::invalid_argument for fewer
 /// than four ports, less than one GPU per NIC or an oversubscription below one.
 fat_tree size_fat_tree(const fabric_spec& fabric, std::int64_t gpus);

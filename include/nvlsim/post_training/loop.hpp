@@ -70,7 +70,8 @@ struct loop_prices {
   rollout_engine engine;
   std::int64_t workers = 1;
   /// Trainer time for sequences of these lengths, prompt and response together.
-  /// Lengths of the samples that are trained, and of all that are scored.
+  /// `trained`: of the samples that are trained; `scored`: of all that were scored since the last time, those of
+  /// dropped prompts included.
   std::function<update_times(const std::vector<std::int64_t>& trained, const std::vector<std::int64_t>& scored)>
       train;
   double reward_s = 0;                         ///< to score a sample

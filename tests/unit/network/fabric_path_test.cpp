@@ -169,3 +169,67 @@ TEST_CASE("Where only part of a leaf's NICs send, each has more of the up-links,
   p.fabric.busy = 0.01;
   CHECK(share(p) == 1);
 }
+
+TEST_CASE("Pods share what their spines have towards the other pods") {
+  platform p = cluster();
+  p.racks = 128;
+  p.fabric.pod_gpus = 2304;  // four pods of 32 racks
+  p.fabric.pod_oversubscription = 7;
+  CHECK(share(p, 2304) == 1);
+  CHECK(share(p, 9216) == Approx(1.0 / 7 / 0.75));  // a quarter of the peers are in the same pod
+  CHECK(share(p, 4608) == Approx(1.0 / 7 / 0.5));
+  CHECK(path_between(p, 2304, false).switches == 3);
+  CHECK(path_between(p, 9216, false).switches == 5);
+  // Of a ring only the last rack of a pod sends to another pod, with room for 2304 / 7 GPUs.
+  CHECK(share(p, 9216, true) == 1);
+  CHECK(network::path_of_shift(p, 72).nic == p.fabric.nic_bandwidth);
+  CHECK(network::path_of_shift(p, 2304).nic / p.fabric.nic_bandwidth == Approx(1.0 / 7));
+  CHECK(network::path_of_shift(p, 576).nic / p.fabric.nic_bandwidth == Approx(4.0 / 7));
+  // Where leaves limit as well, the slower level counts.
+  const network::fabric_path whole = path_between(p, 9216, false);
+  p.fabric.oversubscription = 2;
+  CHECK(share(p, 9216) == Approx(1.0 / 14 / 0.75));
+  CHECK(share(p, 2304) == Approx(0.5));
+  CHECK(network::both_levels_limit(p));
+  p.fabric.oversubscription = 1;
+  CHECK_FALSE(network::both_levels_limit(p));
+  // Without oversubscription pods change nothing, and one pod is none.
+  CHECK(network::level_of_uplinks(p) == network::uplink_level::pods);
+  p.fabric.pod_oversubscription = 1;
+  CHECK(share(p, 9216) == 1);
+  p.fabric.pod_oversubscription = 7;
+  p.fabric.pod_gpus = 9216;
+  CHECK(share(p, 9216) == 1);
+  CHECK(whole.leaving == Approx(0.75));
+}
+
+TEST_CASE("Paths get no faster with more oversubscription of pods or smaller pods") {
+  platform p = cluster();
+  p.racks = 128;
+  for (const bool aligned : {false, true})
+    for (const int ranks : {72, 576, 2304, 4608, 9216}) {
+      double last = 1;
+      for (const double ratio : {1, 2, 4, 7, 16, 64}) {
+        p.fabric.pod_gpus = 1152;
+        p.fabric.pod_oversubscription = ratio;
+        const double now = share(p, ranks, aligned);
+        CHECK(now <= last);
+        last = now;
+        p.fabric.pod_gpus = 576;
+        CHECK(share(p, ranks, aligned) <= now);
+      }
+    }
+}
+
+TEST_CASE("GPUs of a pod have its up-links together, and broken switches of the top take their share") {
+  platform p = cluster();
+  p.fabric.pod_gpus = 1152;
+  p.fabric.pod_oversubscription = 4;
+  CHECK(network::uplink_of(p) / p.fabric.nic_bandwidth == Approx(0.25));
+  CHECK(network::gpus_per_uplink_group(p) == 1152);
+  CHECK(network::uplink_group_of(p, 1151) == 0);
+  CHECK(network::uplink_group_of(p, 1152) == 1);
+  const auto top = static_cast<double>(size_fat_tree(p.fabric, p.gpus()).switches.back());
+  p.fabric.failed_spines = 2;
+  CHECK(network::uplink_of(p) / p.fabric.nic_bandwidth == Approx(0.25 * (1 - 2 / top)));
+}

@@ -79,13 +79,13 @@ TEST_CASE("Background traffic is a stream for each of its flows") {
 
 TEST_CASE("Leaves hold the GPUs of their rail in order") {
   platform p = cluster(8);
-  CHECK(network::gpus_per_leaf(p) == 128);
-  CHECK(network::leaf_of(p, 0) == network::leaf_of(p, 127));
-  CHECK(network::leaf_of(p, 128) == network::leaf_of(p, 0) + 1);
+  CHECK(network::gpus_per_uplink_group(p) == 128);
+  CHECK(network::uplink_group_of(p, 0) == network::uplink_group_of(p, 127));
+  CHECK(network::uplink_group_of(p, 128) == network::uplink_group_of(p, 0) + 1);
   p.fabric.rails = 4;
-  CHECK(network::leaf_of(p, 0) == network::leaf_of(p, 4 * 127));
-  CHECK(network::leaf_of(p, 4 * 128) == network::leaf_of(p, 0) + 1);
-  CHECK(network::leaf_of(p, 0) != network::leaf_of(p, 1));
+  CHECK(network::uplink_group_of(p, 0) == network::uplink_group_of(p, 4 * 127));
+  CHECK(network::uplink_group_of(p, 4 * 128) == network::uplink_group_of(p, 0) + 1);
+  CHECK(network::uplink_group_of(p, 0) != network::uplink_group_of(p, 1));
 }
 
 TEST_CASE("Where the fabric is non-blocking, up-links limit nothing") {

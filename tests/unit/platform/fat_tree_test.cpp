@@ -111,3 +111,16 @@ TEST_CASE("Fat tree grows with its endpoints and carries them all") {
     REQUIRE(t.switches.back() * ports * oversubscription >= static_cast<double>(n) * (1 - 1e-9));
   }
 }
+
+TEST_CASE("Pods are trees with a level above them, thinner where they are oversubscribed") {
+  fabric_spec f = fabric_of(64);
+  f.pod_gpus = 1024;
+  const fat_tree whole = size_fat_tree(f, 8192);
+  CHECK(whole.switches == std::vector<std::int64_t>{256, 256, 128});  // 32 leaves and 32 spines a pod
+  CHECK(whole.cables == 2 * 8192);
+  f.pod_oversubscription = 7;
+  const fat_tree thin = size_fat_tree(f, 8192);
+  CHECK(thin.switches == std::vector<std::int64_t>{256, 8 * 19, 19});  // 56 ports down, 8 up
+  CHECK(thin.cables == 8192 + 8 * 19 * 8);
+  CHECK(size_fat_tree(f, 1024).switches == size_fat_tree(fabric_of(64), 1024).switches);
+}

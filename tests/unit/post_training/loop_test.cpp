@@ -58,6 +58,22 @@ TEST_CASE("All samples of the prompts that are trained are scored, also those th
   CHECK(batches >= 6);
 }
 
+TEST_CASE("Samples of prompts that teach nothing are scored, too") {
+  for (const double kept : {1.0, 0.5}) {
+    loop_settings s = settings();
+    s.kept_share = kept;
+    loop_prices p = prices(4, 10);
+    double chosen = 0, all = 0;
+    p.train = [&](const std::vector<std::int64_t>& trained, const std::vector<std::int64_t>& scored) {
+      chosen += static_cast<double>(trained.size());
+      all += static_cast<double>(scored.size());
+      return update_times{1, 1};
+    };
+    play_by_queue(s, p);
+    CHECK(all / chosen == Approx(1 / kept).epsilon(0.15));
+  }
+}
+
 TEST_CASE("The parts of every step add up to it") {
   for (const bool colocated : {true, false})
     for (const double stale : {0.0, 0.5, 1.0, 4.0})

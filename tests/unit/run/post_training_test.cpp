@@ -99,6 +99,27 @@ TEST_CASE("A critic has weights, states and passes of its own model") {
   CHECK(of(same, "remainder_s") > of(small, "remainder_s"));  // more states leave and come back
 }
 
+std::string refusal(const std::string& name, std::vector<override_option> sets) {
+  const result r = run_loop(name, std::move(sets));
+  std::string out = r.status == run_status::infeasible ? "" : "runs";
+  for (const std::string& reason : r.reasons) out += reason + "\n";
+  return out;
+}
+
+TEST_CASE("Models that visit the trainer's GPUs need room beside what stays there") {
+  using Catch::Matchers::Contains;
+  const std::string ppo = "/workload/algorithm", critic = "/workload/critic", reward = "/workload/reward";
+  const override_option moved{"/workload/offload_critic", "true"};
+  CHECK(refusal(colocated, {{ppo, "ppo"}, moved}) == "runs");
+  CHECK(refusal(colocated, {{reward, R"({"kind": "model", "model": "qwen3-32b"})"}}) == "runs");
+  CHECK_THAT(refusal(colocated, {{ppo, "ppo"}, {critic, "qwen3-32b"}, moved}), Contains("critic: "));
+  CHECK_THAT(refusal(colocated, {{reward, R"({"kind": "model", "model": "llama3.1-405b"})"}}),
+             Contains("reward model: ") && Contains("states that stay"));
+  // What is in CPU memory has to fit there, in pools of their own as well.
+  for (const char* name : {colocated, split})
+    CHECK_THAT(refusal(name, {{ppo, "ppo"}, moved, {"/platform/cpu/memory", "64 GB"}}), Contains("to CPU memory"));
+}
+
 TEST_CASE("Teachers and reward models cost passes of their own size") {
   const override_option distil{"/workload/algorithm", "distillation"};
   const double same = of(run_loop(colocated, {distil}), "logprobs_s");
