@@ -93,7 +93,7 @@ plan_watch watch_by(stage_lines& lines) {
 }
 
 void add_sets(plan_base& base, const std::vector<std::string>& sets, diagnostics& problems) {
-  for (const override_option& o : parse_sets(sets)) apply_to(base, o, problems);
+  apply_to(base, parse_sets(sets), problems);
 }
 
 serving_draft draft_of(const plan_arguments& a, const std::string& platform) {
@@ -159,7 +159,7 @@ plan_base base_from(const plan_arguments& a, const std::optional<value>& scenari
   diagnostics problems;
   if (scenario) {
     out.text = written(*scenario);
-    if (!a.price.empty()) apply_to(out, {"/platform/price/per_gpu", a.price}, problems);
+    if (!a.price.empty()) apply_to(out, {{"/platform/price/per_gpu", a.price}}, problems);
   } else {
     out.text = drafted(out.data, problems);
     problems.throw_if_any();
@@ -406,7 +406,7 @@ plan_base scenario_base(const plan_arguments& a, const char* question) {
   out.data = folders_under(data_root());
   out.text = *scenario;
   diagnostics problems;
-  if (!a.price.empty()) apply_to(out, {"/platform/price/per_gpu", a.price}, problems);
+  if (!a.price.empty()) apply_to(out, {{"/platform/price/per_gpu", a.price}}, problems);
   add_sets(out, a.sets, problems);
   problems.throw_if_any();
   return out;

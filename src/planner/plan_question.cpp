@@ -30,9 +30,7 @@ void remove_at(value& text, const std::string& pointer) {
     std::erase_if(*at->members(), [&](const value::member& m) { return m.first == tokens.back(); });
 }
 
-}  // namespace
-
-void apply_to(plan_base& base, const override_option& set, diagnostics& problems) {
+void apply_one(plan_base& base, const override_option& set, diagnostics& problems) {
   const std::string& at = set.pointer;
   const bool in_file = at.find("/stack/") != std::string::npos || at.find("/model/") != std::string::npos;
   if (in_file) return base.overrides.push_back(set);
@@ -45,7 +43,16 @@ void apply_to(plan_base& base, const override_option& set, diagnostics& problems
     sets.set(at.substr(std::string_view("/platform").size()), config::parse_scalar(set.text));
     return write_at(base.text, "/platform/set", std::move(sets), by, problems);
   }
-  write_at(base.text, at, config::parse_scalar(set.text), by, problems);
+  value known = base.text;
+  write_at(known, at, config::parse_scalar(set.text), by, problems);  // says where a pointer leads nowhere
+  base.text = usual_names(std::move(base.text), {set}, base.data);
+}
+
+}  // namespace
+
+void apply_to(plan_base& base, const std::vector<override_option>& sets, diagnostics& problems) {
+  base.text = usual_names(std::move(base.text), {}, base.data);
+  for (const override_option& set : sets) apply_one(base, set, problems);
 }
 
 value with_members(value text, const std::vector<std::pair<std::string, value>>& more) {

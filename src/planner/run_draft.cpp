@@ -75,7 +75,9 @@ gpu_counts counts_of(const texts& given, bool serving, diagnostics& problems) {
   gpu_counts out;
   for (const char* name : {"--tp", "--pp", serving ? "--attention-dp" : "--cp"})
     out.group *= count_of(given, name, 1, problems);
-  const char* copies = serving ? "--replicas" : "--dp";
+  const char* copies = serving && !given.contains("--dp") ? "--replicas" : "--dp";
+  if (serving && given.contains("--dp") && given.contains("--replicas"))
+    problems.add("--dp", "", "says the same as --replicas; give one of them");
   const std::int64_t stated = count_of(given, copies, 0, problems);
   out.gpus = count_of(given, "--gpus", out.group * std::max<std::int64_t>(1, stated), problems);
   if (out.gpus % out.group != 0)
@@ -169,7 +171,7 @@ const std::vector<draft_option>& draft_options() {
       {"--ep", "/workload/ep", "/workload/layout/ep", "Expert parallel size"},
       {"--vp", "/workload/vp", "", "Training: model chunks of a stage"},
       {"--cp", "/workload/cp", "", "Training: context parallel size"},
-      {"--dp", "dp", "", "Training: data parallel size (default: what --gpus leaves)"},
+      {"--dp", "dp", "replicas", "Data parallel size; serving: replicas (default: what --gpus leaves)"},
       {"--etp", "/workload/etp", "", "Training: tensor parallel size of experts"},
       {"--seq-length", "/workload/seq_length", "", "Training: tokens of a sequence (default: 4096)"},
       {"--global-batch-size", "/workload/global_batch_size", "", "Training: sequences of a step"},

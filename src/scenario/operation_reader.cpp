@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "nvlsim/operation/operation.hpp"
+#include "nvlsim/stack/engine_settings.hpp"
 #include "scenario/fleet_reader.hpp"
 #include "scenario/operation_members.hpp"
 #include "scenario/queue_reader.hpp"
@@ -42,9 +43,11 @@ std::vector<cluster_job> read_cluster_jobs(config::reader& r, const config::docu
     const bool trains = one.alone && std::holds_alternative<training_workload>(one.alone->workload);
     if (one.alone && !trains && !std::holds_alternative<inference_workload>(one.alone->workload))
       job.fail("workload", "a job of an operation needs kind training or inference");
-    if (trains && job.has("replicas"))
-      job.fail("replicas", "applies to serving jobs only; a training job's layout sets its replicas");
-    one.replicas = job.integer_or("replicas", 1, {1, 1'000'000});
+    const config::key replicas = engine_field_named("replicas").names();
+    if (trains && job.has(replicas))
+      job.fail(job.spelling_of(replicas),
+               "applies to serving jobs only; a training job's layout sets its replicas");
+    one.replicas = job.integer_or(replicas, 1, {1, 1'000'000});
     job.done();
     out.push_back(std::move(one));
   }

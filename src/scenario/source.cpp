@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <set>
@@ -15,6 +16,7 @@
 #include "nvlsim/platform/load.hpp"
 #include "nvlsim/post_training/post_training.hpp"
 #include "nvlsim/scenario/fleet_case.hpp"
+#include "nvlsim/scenario/parse_scenario.hpp"
 #include "nvlsim/scenario/stack_values.hpp"
 #include "nvlsim/scenario/write_workload.hpp"
 #include "nvlsim/stack/load.hpp"
@@ -362,6 +364,61 @@ value write_workload(const scenario& s) {
                                       {"fold", s.simulation.fold},
                                       {"seed", static_cast<std::int64_t>(seed)}});
   return out;
+}
+
+namespace {
+
+/// The member at a pointer, which the text then lacks.
+std::optional<value> take_member(value& text, const std::string& pointer) {
+  const std::vector<std::string> tokens = split_pointer(pointer);
+  value* at = &text;
+  for (std::size_t i = 0; at && i + 1 < tokens.size(); ++i) {
+    value::array* items = at->items();
+    const auto index = static_cast<std::size_t>(items ? std::strtoull(tokens[i].c_str(), nullptr, 10) : 0);
+    at = !items ? at->find(tokens[i]) : index < items->size() ? &(*items)[index] : nullptr;
+  }
+  value* const found = at && at->members() && !tokens.empty() ? at->find(tokens.back()) : nullptr;
+  if (!found) return std::nullopt;
+  value out = std::move(*found);
+  std::erase_if(*at->members(), [&](const value::member& m) { return m.first == tokens.back(); });
+  return out;
+}
+
+/// Renames what the part of a scenario at `place` was read from.
+void rename_part(config::document& doc, const std::string& place, const scenario& part) {
+  if (!part.source) return;
+  const config::document& read = part.source->text;
+  diagnostics ignored;
+  for (const std::string& pointer : read.replaced) take_member(doc.root, place + pointer);
+  for (const auto& [usual, used] : read.spelled)
+    if (auto v = take_member(doc.root, place + used))
+      config::override_value(doc, place + usual, std::move(*v), {"", "", true}, ignored);
+}
+
+}  // namespace
+
+value usual_names(value root, const std::vector<override_option>& overrides, const data_folders& data) {
+  config::document doc;
+  diagnostics ignored;
+  const auto jobs = [&](const std::vector<cluster_job>& all) {
+    for (std::size_t i = 0; i < all.size(); ++i) rename_part(doc, fmt::format("/jobs/{}", i), *all[i].alone);
+  };
+  doc.root = root;
+  for (const override_option& o : overrides)
+    config::override_value(doc, o.pointer, config::parse_scalar(o.text), {"", "", true}, ignored);
+  try {
+    const scenario s = parse_scenario(std::move(root), "scenario", overrides, data);
+    rename_part(doc, "", s);
+    if (const auto* shared = std::get_if<shared_workload>(&s.workload)) jobs(shared->jobs);
+    if (const auto* months = std::get_if<operation_case>(&s.workload)) jobs(months->jobs);
+    if (const auto* loop = std::get_if<post_training_case>(&s.workload)) {
+      rename_part(doc, "/workload/rollout", *loop->rollout);
+      rename_part(doc, "/workload/training", *loop->training);
+    }
+  } catch (const input_error&) {
+    return std::move(doc.root);
+  }
+  return std::move(doc.root);
 }
 
 }  // namespace nvlsim

@@ -145,6 +145,7 @@ void searcher::read_constraints(diagnostics& problems) {
       c.at = static_cast<std::size_t>(it - names.begin());
       return it != names.end();
     };
+    c.rule.metric = usual_parameter(c.rule.metric, space_->parameters);
     c.on_parameter = find(space_->parameters);
     if (!c.on_parameter && !find(space_->metrics)) {
       std::vector<std::string> names = space_->parameters;

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <optional>
 
+#include "nvlsim/stack/engine_settings.hpp"
+
 namespace nvlsim {
 namespace {
 
@@ -38,14 +40,31 @@ std::vector<std::size_t> search_space::visiting_order() const {
   return out;
 }
 
+std::string usual_parameter(const std::string& name, const std::vector<std::string>& known) {
+  const auto is_known = [&](const std::string& s) {
+    return std::find(known.begin(), known.end(), s) != known.end();
+  };
+  if (is_known(name)) return name;
+  if (const std::string trained(training_parameter(name)); is_known(trained)) return trained;
+  for (const std::string_view pool : {"", "prefill_", "rollout_"}) {
+    if (!name.starts_with(pool)) continue;
+    const std::string_view own = std::string_view(name).substr(pool.size());
+    for (const engine_field& f : engine_fields)
+      if (std::find(f.aliases.begin(), f.aliases.end(), own) != f.aliases.end())
+        if (std::string served = std::string(pool) + std::string(f.name); is_known(served)) return served;
+  }
+  return name;
+}
+
 allowed_values::allowed_values(const std::vector<search_restriction>& restrictions,
                                const std::vector<search_parameter>& known, diagnostics& problems) {
+  std::vector<std::string> names;
+  for (const search_parameter& p : known) names.push_back(p.name);
   for (search_restriction r : restrictions) {
+    r.parameter = usual_parameter(r.parameter, names);
     const auto it =
         std::find_if(known.begin(), known.end(), [&](const search_parameter& p) { return p.name == r.parameter; });
     if (it == known.end()) {
-      std::vector<std::string> names;
-      for (const search_parameter& p : known) names.push_back(p.name);
       problems.add("--only", "", fmt::format("unknown parameter \"{}\"", r.parameter),
                    nearest(r.parameter, names));
       continue;

@@ -80,6 +80,12 @@ struct search_parameter {
   std::int64_t min = 1;                 ///< lowest number
 };
 
+/// The parameter that an engine or Megatron-LM calls `name` ("max_num_seqs", "prefill_tensor_parallel_size"), if
+/// it is one of `known`; else `name`.
+std::string usual_parameter(const std::string& name, const std::vector<std::string>& known);
+/// That of a training layout; empty for another name.
+std::string_view training_parameter(std::string_view megatron);
+
 /// The parameter values that a search may use.
 class allowed_values {
  public:

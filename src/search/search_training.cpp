@@ -34,6 +34,16 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 15> axes = {
     {"recompute", ""},
     {"offload_layers", "cpu_offloading_num_layers"},
 }};
+}  // namespace
+
+std::string_view training_parameter(std::string_view megatron) {
+  for (const auto& [name, other] : axes)
+    if (!megatron.empty() && other == megatron) return name;
+  return {};
+}
+
+namespace {
+
 constexpr std::array<std::string_view, 5> schedules = {"1f1b", "interleaved", "zb_h1", "zb_v", "dualpipe"};
 constexpr std::array<std::string_view, 4> shardings = {"replicated", "distributed_optimizer", "fsdp",
                                                        "optim_grads"};

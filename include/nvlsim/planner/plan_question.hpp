@@ -27,9 +27,10 @@ struct plan_watch {
   bool stopped() const { return stop && stop(); }
 };
 
-/// Puts an override into the text of a scenario: one of the platform under `/platform/set`, one of a stack or a
-/// model into `overrides`. Adds a pointer that leads nowhere to `problems`.
-void apply_to(plan_base& base, const override_option& set, diagnostics& problems);
+/// Puts overrides into the text of a scenario, in order: those of the platform under `/platform/set`, those of a
+/// stack or a model into `overrides`. Members get their usual names, so that what a plan writes replaces them.
+/// Adds a pointer that leads nowhere to `problems`.
+void apply_to(plan_base& base, const std::vector<override_option>& sets, diagnostics& problems);
 
 /// Reads the scenario as it stands, with `more` written over it.
 scenario read_base(const plan_base& base, const std::vector<std::pair<std::string, value>>& more = {});

@@ -14,4 +14,9 @@ namespace nvlsim {
 scenario parse_scenario(value root, const std::string& label, const std::vector<override_option>& overrides,
                         const data_folders& data);
 
+/// The text of a scenario with overrides written over it and every member by its usual name ("tp" for
+/// "tensor_parallel_size"), so that what is written there later replaces it. Where it does not read, which its
+/// reader then says, the overrides are written as they are.
+value usual_names(value root, const std::vector<override_option>& overrides, const data_folders& data);
+
 }  // namespace nvlsim

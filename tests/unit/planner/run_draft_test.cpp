@@ -2,7 +2,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "nvlsim/output/output.hpp"
 #include "nvlsim/planner/plan_question.hpp"
+#include "nvlsim/stack/engine_settings.hpp"
 #include "unit/planner/plan_fixture.hpp"
 
 namespace nvlsim {
@@ -77,6 +79,57 @@ TEST_CASE("Null removes a member of a text, anything else writes it") {
   CHECK(integer(out, "/a/c") == 2);
   CHECK(integer(out, "/a/d/e") == 3);
   CHECK(out.find("x") == nullptr);
+}
+
+/// The text of a base after overrides.
+value with_sets(value text, const std::vector<override_option>& sets) {
+  plan_base base{std::move(text), {}, test::shipped()};
+  diagnostics problems;
+  apply_to(base, sets, problems);
+  problems.throw_if_any();
+  return base.text;
+}
+
+TEST_CASE("What a plan writes replaces a member by whichever of its names it was given") {
+  const value server = drafted({{"--model", "llama3.1-8b"},
+                                {"--platform", "gb300-nvl72"},
+                                {"--gpus", "8"},
+                                {"--tp", "2"},
+                                {"--concurrency", "64"}});
+  value text = server;
+  for (const engine_field& f : engine_fields) {
+    if (!std::holds_alternative<engine_rank>(f.member)) continue;
+    const std::string usual = "/workload/layout/" + std::string(f.name);
+    for (const std::string_view a : f.aliases) {
+      if (a.empty()) continue;
+      INFO(a);
+      const std::string other = "/workload/layout/" + std::string(a);
+      // In the file, as an option, and as an option over another name.
+      const value in_file = with_sets(with_members(server, {{usual, value{}}, {other, 4}}), {});
+      const value option = with_sets(server, {{other, "4"}}), over = with_sets(in_file, {{other, "2"}});
+      CHECK(integer(in_file, usual.c_str()) == 4);
+      CHECK(integer(option, usual.c_str()) == 4);
+      CHECK(integer(over, usual.c_str()) == 2);
+      for (const value* v : {&in_file, &option, &over}) CHECK_FALSE(v->at_pointer(other));
+    }
+  }
+  const value step = drafted(
+      {{"--model", "llama3.1-8b"}, {"--platform", "gb300-nvl72"}, {"--gpus", "8"}, {"--micro-batch-size", "2"}});
+  const value fewer = with_sets(step, {{"/workload/mbs", "1"}, {"/workload/tensor_model_parallel_size", "2"}});
+  CHECK(integer(fewer, "/workload/micro_batch_size") == 1);
+  CHECK(integer(fewer, "/workload/tp") == 2);
+}
+
+TEST_CASE("A server's data parallel size is its number of replicas") {
+  const std::vector<std::pair<std::string, std::string>> common = {
+      {"--model", "llama3.1-8b"}, {"--platform", "gb300-nvl72"}, {"--tp", "2"}, {"--concurrency", "64"}};
+  auto replicas = common, dp = common, both = common;
+  replicas.emplace_back("--replicas", "3");
+  dp.emplace_back("--dp", "3");
+  CHECK(to_json(drafted(dp)) == to_json(drafted(replicas)));
+  both.emplace_back("--dp", "3");
+  both.emplace_back("--replicas", "3");
+  CHECK_THROWS_AS(drafted(both), input_error);
 }
 
 }  // namespace

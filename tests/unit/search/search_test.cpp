@@ -13,6 +13,7 @@
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/output/rows.hpp"
 #include "nvlsim/run/run.hpp"
+#include "search/search_space.hpp"
 #include "support/shipped.hpp"
 
 namespace nvlsim {
@@ -195,6 +196,15 @@ TEST_CASE("Constraints hold and are counted") {
   CHECK(std::any_of(r.pruned.begin(), r.pruned.end(),
                     [](const pruned_layouts& p) { return p.reason == "constraint tp<=2"; }));
   CHECK_THROWS_WITH(dense.search(8, {{"tq", {}}}), Contains("unknown parameter \"tq\""));
+  // Megatron-LM's names, and an engine's, are names too.
+  const search_result named = dense.search(8, {{"recompute", {"none"}}, {"cpu_offloading_num_layers", {}}},
+                                           {"tensor_model_parallel_size<=2", "memory_peak_bytes<1e11"});
+  CHECK(named.found == r.found);
+  CHECK(usual_parameter("max_num_seqs", {"tp", "max_batch_size"}) == "max_batch_size");
+  CHECK(usual_parameter("data_parallel_size", {"tp", "replicas"}) == "replicas");
+  CHECK(usual_parameter("data_parallel_size", {"tp", "dp"}) == "dp");
+  CHECK(usual_parameter("prefill_tensor_parallel_size", {"tp", "prefill_tp"}) == "prefill_tp");
+  CHECK(usual_parameter("tq", {"tp"}) == "tq");
   CHECK_THROWS_WITH(dense.search(8, {}, {"mfu>3%"}), Contains("without a per cent sign"));
 }
 
