@@ -291,6 +291,10 @@ class inference_row_reader {
     if (const std::size_t at = balance.find(timeout);
         balance.starts_with("balance=yes") && at != std::string::npos)
       o.rank_wait_iterations = leading(std::string_view(balance).substr(at + timeout.size()));
+    // `--enable-prefill-delayer` of SGLang, whose default is to wait for 30 forward passes at most.
+    constexpr std::int64_t delayed_passes = 30;
+    if (out_.software->name.starts_with("sglang") && workload_.attention_dp > 1 && has("notes", "prefill delayer"))
+      o.rank_wait_iterations = delayed_passes;
     if (row_["decode_poll_or_steps"].starts_with(poll))
       o.poll_interval = leading(row_["decode_poll_or_steps"].substr(poll.size()));
     o.stream_interval = row_.integer("stream_interval");

@@ -135,12 +135,22 @@ bool batch_scheduler::holds_back() {
   return tokens < enough && decodes_ + static_cast<std::int64_t>(waiting_.size()) <= set_.max_batch_size;
 }
 
+/// Whether each rank has a prompt that it may take: one that waits, and room for it in its batch.
+bool batch_scheduler::each_rank_has_prompt() {
+  const auto ranks = static_cast<std::int64_t>(ranks_);
+  for (std::size_t r = 0; r < ranks_; ++r) {
+    if (queued_[r] == 0) return false;
+    const std::int64_t running = in_hand_[r] - queued_[r];
+    if (running > 0 && !used_.sequences.lets((running + 1) * ranks, set_.max_batch_size)) return false;
+  }
+  return true;
+}
+
 /// Whether prompts wait until each rank has one. Like the engine, counts iterations since they last did not wait,
 /// with or without prompts.
 bool batch_scheduler::ranks_wait() {
   if (set_.rank_wait_iterations == 0 || ranks_ == 1) return false;
-  const bool all = std::all_of(queued_.begin(), queued_.end(), [](std::int64_t n) { return n > 0; });
-  const bool ready = all || in_progress_ > 0 || decodes_ < static_cast<std::int64_t>(ranks_);
+  const bool ready = each_rank_has_prompt() || in_progress_ > 0 || decodes_ < static_cast<std::int64_t>(ranks_);
   if (!ready && ++rank_waited_ < set_.rank_wait_iterations) return true;
   rank_waited_ = 0;
   return false;

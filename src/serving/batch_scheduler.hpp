@@ -118,6 +118,7 @@ class batch_scheduler {
   void clear_events();
   void poll();
   bool holds_back();
+  bool each_rank_has_prompt();
   bool ranks_wait();
   void give_rank(slot& s);
   void decode(iteration& it);

@@ -33,8 +33,7 @@ void batch_scheduler::pass_over_waits(std::int64_t n) {
   const std::int64_t first = had_prompts_ ? now_ : std::max(now_, polled_ + set_.poll_interval);
   if (first < now_ + n) polled_ = first + (now_ + n - 1 - first) / interval * interval;
   if (set_.rank_wait_iterations == 0 || ranks_ == 1) return;
-  const bool all = std::all_of(queued_.begin(), queued_.end(), [](std::int64_t q) { return q > 0; });
-  if (all || decodes_ < static_cast<std::int64_t>(ranks_)) {
+  if (each_rank_has_prompt() || decodes_ < static_cast<std::int64_t>(ranks_)) {
     rank_waited_ = 0;
     return;
   }

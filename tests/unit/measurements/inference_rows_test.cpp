@@ -158,6 +158,17 @@ TEST_CASE("Launch settings of attention data parallelism are read") {
   const inference_row r = read({{"attention_dp_balance", "balance=yes wait_iters=0 timeout_iters=60"}});
   CHECK(r.workload.engine.rank_wait_iterations == 60);
   CHECK_FALSE(read({{"attention_dp_balance", "balance=no"}}).workload.engine.rank_wait_iterations);
+  cells delayed = {{"engine", "SGLang"},
+                   {"engine_version", "0.5.9"},
+                   {"model", "deepseek-r1"},
+                   {"gpus", "8"},
+                   {"tp", "8"},
+                   {"dp_attention", "yes"},
+                   {"launch_layout", "tp8 dp8"},
+                   {"notes", "prefill delayer"}};
+  CHECK(read(delayed).workload.engine.rank_wait_iterations == 30);
+  delayed["notes"] = "";
+  CHECK_FALSE(read(delayed).workload.engine.rank_wait_iterations);
 }
 
 TEST_CASE("CUDA graphs, stream interval and chunked prompts are read as a row's launch file has them") {

@@ -309,6 +309,27 @@ TEST_CASE("Prompts wait until each rank has one, and no longer than the time-out
   CHECK(wait() < 1.5);
 }
 
+TEST_CASE(
+    "Ranks with full batches have no prompt to take, however many wait, so those of others wait for theirs") {
+  loop_limits l = closed(chunked, 4 * 4096, 64);
+  l.ranks = 4;
+  l.settings.max_batch_size = 16;
+  const auto prompts_at_once = [&](std::int64_t wait) {
+    l.settings.rank_wait_iterations = wait;
+    const batching_schedule s = schedule_requests(random_lengths(5, 400, 100, 400), l);
+    double prompts = 0, iterations = 0;
+    for (std::size_t i = 50; i + 500 < s.iterations.size(); ++i) {
+      prompts += static_cast<double>(s.iterations[i].prompts);
+      iterations += s.iterations[i].prompts > 0 ? 1 : 0;
+    }
+    return prompts / iterations;
+  };
+  const double at_once = prompts_at_once(0), some = prompts_at_once(30), all = prompts_at_once(100'000);
+  CHECK(at_once < 1.2);
+  CHECK(some > 1.5 * at_once);
+  CHECK(all > some);
+}
+
 TEST_CASE("Windows and states are taken of the cache with each request") {
   const request_lengths equal(30, {50, 50});
   loop_limits l = closed(chunked, 4096, 30);
