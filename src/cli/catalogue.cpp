@@ -162,18 +162,30 @@ std::string show_loop(const std::string& name, bool json, const data_folders& da
 
 std::string show_stack(const catalogue_arguments& a, const data_folders& data,
                        const std::vector<override_at>& sets, diagnostics& problems) {
-  if (is_loop(a.names.front(), data)) {
+  const auto loop =
+      std::find_if(a.names.begin(), a.names.end(), [&](const std::string& n) { return is_loop(n, data); });
+  if (loop != a.names.end() && a.names.size() > 1)
+    throw input_error(
+        {{"", "", fmt::format("\"{}\" is the loop of a framework, which is shown alone", *loop), {}}});
+  if (loop != a.names.end()) {
     if (!sets.empty()) problems.add("--set", "", "has no effect on the loop of a framework");
     if (!a.platform.empty()) problems.add("--platform", "", "has no effect on the loop of a framework");
     problems.throw_if_any();
     return show_loop(a.names.front(), a.format == "json", data);
   }
   const auto s = load_stack({a.names.front(), sets}, data, problems);
+  std::optional<loaded<stack>> other;
+  if (a.names.size() > 1) other = load_stack({a.names.back(), sets}, data, problems);
   std::optional<platform> machine;
   if (!a.platform.empty())
     machine = load_platform(a.platform, data, {}, {"--platform", "", {}, {}}, problems).content;
   problems.throw_if_any();
   const platform* p = machine ? &*machine : nullptr;
+  if (other) {
+    const shown_stack first{s.content, s.source}, second{other->content, other->source};
+    return a.format == "json" ? to_json(stack_difference_json(first, second, p))
+                              : stack_difference_page(first, second, p);
+  }
   if (a.format == "json") return to_json(stack_json(s.content, s.source, p));
   return stack_page(s.content, s.source, p,
                     releases_of(folder_of_stack(a.names.front(), data), input_name(a.names.front())));

@@ -355,9 +355,11 @@ void add_catalogue(CLI::App& app, all_arguments& all, std::size_t index, const c
   list->callback(choose(catalogue_action::list));
   if (a.kind != catalogue_kind::scenario) {
     CLI::App* show = c->add_subcommand("show", "Print details");
-    show->add_option("NAME", a.names, "Name or file")->required()->expected(1);
-    if (a.kind == catalogue_kind::stack)
-      show->add_option("--platform", a.platform, "Print what applies to the hardware of this platform");
+    const bool stacks = a.kind == catalogue_kind::stack;
+    show->add_option("NAME", a.names, stacks ? "Name or file; of two, what differs is printed" : "Name or file")
+        ->required()
+        ->expected(1, stacks ? 2 : 1);
+    if (stacks) show->add_option("--platform", a.platform, "Print what applies to the hardware of this platform");
     add_sets(show, a.sets, set_in_file_help);
     add_format(show, a.format, {"table", "json"});
     show->footer(fmt::format("example:\n  nvlsim {} show {}", word, show_example));

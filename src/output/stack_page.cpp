@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "nvlsim/output/number.hpp"
+#include "nvlsim/output/output.hpp"
 #include "nvlsim/output/rows.hpp"
 #include "nvlsim/output/text.hpp"
 #include "nvlsim/scenario/stack_values.hpp"
@@ -182,21 +183,113 @@ std::vector<std::string> short_names(const std::vector<std::string>& pointers) {
   return out;
 }
 
+/// The same with lists of objects in full: "domain server, rows 40; domain server, rows 7".
+std::string full_text_of(const value& content, std::string_view key) {
+  const value* inner = content.find("value");
+  const auto* list = (inner ? *inner : content).items();
+  if (!list || std::none_of(list->begin(), list->end(), [](const value& e) { return e.members(); }))
+    return text_of(content, key);
+  std::vector<std::string> entries;
+  for (const value& e : *list) {
+    std::vector<std::string> parts;
+    if (e.members())
+      for (const auto& [name, v] : *e.members()) parts.push_back(name + " " + text_of(v, name));
+    else parts.push_back(text_of(e));
+    entries.push_back(fmt::format("{}", fmt::join(parts, ", ")));
+  }
+  return fmt::format("{}", fmt::join(entries, "; "));
+}
+
+/// A table of a name and texts, in which texts that are too long continue on lines of their own.
+std::string wrapped_table(const page_rows& rows) {
+  std::size_t names = 0, columns = 1;
+  for (const auto& row : rows) {
+    names = std::max(names, output::width(row[0]));
+    columns = std::max(columns, row.size() - 1);
+  }
+  const std::size_t around = 2 + names + 2 * columns;
+  const std::size_t room =
+      std::max<std::size_t>((output::table_columns - std::min(output::table_columns, around)) / columns, 20);
+  page_rows out;
+  for (const auto& row : rows) {
+    page_rows cells;
+    std::size_t lines = 1;
+    for (std::size_t i = 1; i < row.size(); ++i) {
+      cells.push_back(output::wrapped(row[i], room));
+      lines = std::max(lines, cells.back().size());
+    }
+    for (std::size_t line = 0; line < lines; ++line) {
+      auto& added = out.emplace_back(1, line == 0 ? row[0] : "");
+      for (const auto& cell : cells) added.push_back(line < cell.size() ? cell[line] : "");
+    }
+  }
+  return output::grid(out, 2, output::table_columns);
+}
+
+/// A member that the details of some releases have.
+struct release_detail {
+  std::string name;                           ///< "calibration/release/tpot"
+  std::map<std::string, std::string> values;  ///< by release
+  bool long_text = false;                     ///< a list of objects
+};
+
+void list_details(const value& v, const std::string& pointer, const std::string& release,
+                  std::vector<release_detail>& out) {
+  if (v.members() && !v.find("value")) {
+    for (const auto& [key, inner] : *v.members())
+      if (!about_numbers(key)) list_details(inner, pointer_to(pointer, key), release, out);
+    return;
+  }
+  const std::vector<std::string> path = split_pointer(pointer);
+  const std::string name = fmt::format("{}", fmt::join(path.begin() + (path.size() > 1 ? 1 : 0), path.end(), "/"));
+  auto it = std::find_if(out.begin(), out.end(), [&](const release_detail& d) { return d.name == name; });
+  if (it == out.end()) it = out.insert(out.end(), release_detail{name, {}});
+  it->values[release] = full_text_of(v, path.back());
+  it->long_text = it->long_text || it->values[release] != text_of(v, path.back());
+}
+
+/// What the details of the releases say, by member.
+std::vector<release_detail> details_of(const value& table) {
+  std::vector<release_detail> out;
+  if (const value* details = table.find("details"); details && details->members())
+    for (const auto& [release, more] : *details->members()) list_details(more, "", release, out);
+  return out;
+}
+
+/// Whether the grid of the releases has the member: others are listed below it, release by release.
+bool shared(const release_detail& d) { return d.values.size() > 1 && !d.long_text; }
+
 /// The table of releases turned round: a column for each, so that they stand side by side.
-std::string release_grid(const value& table) {
+std::string release_grid(const value& table, const std::vector<release_detail>& details) {
   std::vector<std::string> pointers;
   for (const value& c : *table.find("columns")->items()) pointers.push_back(*c.string());
   const std::vector<std::string> names = short_names(pointers);
   page_rows out(1, {"release"});
   for (std::size_t i = 0; i < names.size(); ++i)
     if (pointers[i] != "/description") out.push_back({names[i]});
+  for (const release_detail& d : details)
+    if (shared(d)) out.push_back({d.name});
   for (const auto& [name, row] : *table.find("rows")->members()) {
     out[0].push_back(name);
     std::size_t line = 1;
     for (std::size_t i = 0; i < names.size(); ++i)
       if (pointers[i] != "/description") out[line++].push_back(text_of((*row.items())[i]));
+    for (const release_detail& d : details)
+      if (shared(d)) out[line++].push_back(d.values.contains(name) ? d.values.at(name) : "-");
   }
   return output::grid(out, 2, output::table_columns);
+}
+
+/// What one release has and the grid has not.
+std::string release_lists(const value& table, const std::vector<release_detail>& details) {
+  std::string out;
+  for (const auto& [name, row] : *table.find("rows")->members()) {
+    page_rows rows;
+    for (const release_detail& d : details)
+      if (!shared(d) && d.values.contains(name)) rows.push_back({d.name, d.values.at(name)});
+    if (!rows.empty()) out += fmt::format("\nRelease {} also has\n", name) + wrapped_table(rows);
+  }
+  return out;
 }
 
 std::string file_index(std::vector<std::string>& files, const std::string& from) {
@@ -275,7 +368,92 @@ std::string uncut(const page_rows& rows) {
   return output::grid(out, 2, output::table_columns);
 }
 
+/// A member in which two stacks differ; null where a stack lacks it.
+struct differing_member {
+  std::string pointer;
+  std::array<const shown_member*, 2> of;
+};
+
+/// The members in force of a stack.
+struct members_in_force {
+  value root;
+  std::vector<shown_member> members;
+
+  members_in_force(const config::document& doc, const platform* machine) : root(doc.resolved()) {
+    if (machine) keep_machine(root, *machine);
+    members = members_of(root, doc);
+  }
+  members_in_force(const members_in_force&) = delete;
+  members_in_force& operator=(const members_in_force&) = delete;
+};
+
+const value& number_in(const shown_member& m) {
+  const value* inner = m.content->find("value");
+  return inner ? *inner : *m.content;
+}
+
+/// In the order of the first stack, then what only the second has.
+std::vector<differing_member> differences(const members_in_force& a, const members_in_force& b) {
+  const auto by_pointer = [](const members_in_force& s) {
+    std::map<std::string_view, const shown_member*> out;
+    for (const shown_member& m : s.members) out.emplace(m.pointer, &m);
+    return out;
+  };
+  const auto in_a = by_pointer(a), in_b = by_pointer(b);
+  std::vector<differing_member> out;
+  for (const shown_member& m : a.members) {
+    const auto other = in_b.find(m.pointer);
+    if (other == in_b.end()) out.push_back({m.pointer, {&m, nullptr}});
+    else if (to_json(number_in(m)) != to_json(number_in(*other->second)))
+      out.push_back({m.pointer, {&m, other->second}});
+  }
+  for (const shown_member& m : b.members)
+    if (!in_a.contains(m.pointer)) out.push_back({m.pointer, {nullptr, &m}});
+  std::erase_if(out, [](const differing_member& d) {
+    return d.pointer.find('/', 1) == std::string::npos;  // the name and the parts, no numbers
+  });
+  return out;
+}
+
 }  // namespace
+
+std::string stack_difference_page(const shown_stack& a, const shown_stack& b, const platform* machine) {
+  const members_in_force first(a.source, machine), second(b.source, machine);
+  std::vector<std::pair<std::string, page_rows>> groups;
+  for (const differing_member& d : differences(first, second)) {
+    const std::size_t last = d.pointer.rfind('/');
+    const std::string group = plain(d.pointer.substr(0, last)), key = plain(d.pointer.substr(last));
+    auto it = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == group; });
+    if (it == groups.end()) it = groups.insert(groups.end(), {group, {{"", a.content.name, b.content.name}}});
+    const auto text = [&](const shown_member* m) { return m ? full_text_of(*m->content, key) : "-"; };
+    it->second.push_back({key, text(d.of[0]), text(d.of[1])});
+  }
+  std::string out;
+  for (const shown_stack& s : {a, b})
+    for (const std::string& line :
+         output::wrapped(fmt::format("{}: {}", s.content.name, s.content.description), output::table_columns))
+      out += line + "\n";
+  if (groups.empty()) out += "\nNo member differs.\n";
+  for (const auto& [group, rows] : groups) out += fmt::format("\n{}\n", group) + wrapped_table(rows);
+  return out;
+}
+
+value stack_difference_json(const shown_stack& a, const shown_stack& b, const platform* machine) {
+  const members_in_force first(a.source, machine), second(b.source, machine);
+  value::array members;
+  for (const differing_member& d : differences(first, second)) {
+    value::array values, files;
+    for (const shown_member* m : d.of) {
+      values.push_back(m ? number_in(*m) : value{});
+      files.push_back(m ? value{m->from} : value{});
+    }
+    members.push_back(
+        value::object{{"pointer", d.pointer}, {"values", std::move(values)}, {"from", std::move(files)}});
+  }
+  return value::object{{"schema", "nvlsim.stack_difference/1"},
+                       {"names", value::array{a.content.name, b.content.name}},
+                       {"members", std::move(members)}};
+}
 
 std::string stack_page(const stack& s, const config::document& doc, const platform* machine,
                        const value& releases) {
@@ -295,7 +473,10 @@ std::string stack_page(const stack& s, const config::document& doc, const platfo
   out += "\nFiles\n";
   for (std::size_t i = 0; i < files.size(); ++i)
     out += fmt::format("  {:<5}{}\n", fmt::format("[{}]", i + 1), files[i]);
-  if (releases.members()) out += "\nReleases\n" + release_grid(releases);
+  if (releases.members()) {
+    const std::vector<release_detail> details = details_of(releases);
+    out += "\nReleases\n" + release_grid(releases, details) + release_lists(releases, details);
+  }
   return out + body;
 }
 

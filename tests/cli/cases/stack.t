@@ -72,7 +72,101 @@ The files of all parts come first, those of the kernels, too. Nothing is cut.
   vllm.json
 
   $ sed -n '/^Releases/,/^inference$/p' page | grep -oE '^  [a-z_]+' | sort -u | paste -sd ' '; grep -E '\.\.|~1|[0-9]e\+' page; awk 'length > 80' page
-    expert_release_factor   first_token_delay   first_token_iterations   prompt_token_delay   release   release_factor   request_host   sequence_host
+    band   calibration   expert_release_factor   first_token_delay   first_token_iterations   gpus   prompt_token_delay   release   release_factor   request_host   sequence_host   settings   step_host
+
+What the details of releases say is there, too: of several releases side by side, of one below.
+
+  $ nvlsim stack show megatron-lm | sed -n '/^Releases/,/^training$/p'
+  Releases
+    release                     2022  papers  deepspeed
+    time_factor   [0-9. ]+ (re)
+    score_passes                 4.5       -        4.5
+    wgrad_deferral_limit           0       0          0
+    gradient_memory_bytes          4       4          6
+    moe/expert_output_bytes        2       2          2
+
+  Release deepspeed also has
+    fragmentation    +0[.][0-9]+ (re)
+    dp_interference  +0[.][0-9]+ (re)
+    residuals        domain server, operands 16-bit, experts no, rows [0-9]+, low (re)
+   +-0[.][0-9]+, high 0[.][0-9]+ (re)
+
+  training
+
+  $ cat > details.py <<'X'
+  > import glob, json, os, subprocess
+  > def leaves(v, path=()):
+  >     if isinstance(v, dict) and "value" not in v:
+  >         for k, x in v.items():
+  >             if k not in ("kind", "source", "sources", "schema", "description", "like"):
+  >                 yield from leaves(x, path + (k,))
+  >     else:
+  >         yield "/".join(path[1:] or path)
+  > seen = 0
+  > for file in sorted(glob.glob(os.environ["SOURCE"] + "/platforms/stacks/*.json")):
+  >     details = json.load(open(file)).get("releases", {}).get("details", {})
+  >     name = os.path.basename(file)[:-5]
+  >     page = subprocess.run(["nvlsim", "stack", "show", name], capture_output=True, text=True, check=True).stdout
+  >     if not details:
+  >         continue
+  >     page = page[page.index("\nReleases\n"):]
+  >     parts = page.split("\n\nRelease ")
+  >     lists = {p.split(" also has\n")[0]: {l.split()[0] for l in p.split("\n\n")[0].splitlines()[1:] if l} for p in parts[1:]}
+  >     grid = {l.split()[0] for l in parts[0].splitlines() if l}
+  >     for release, more in details.items():
+  >         missing = [l for l in leaves(more) if l not in grid | lists.get(release, set())]
+  >         if missing:
+  >             print(name, release, missing)
+  >         seen += sum(1 for l in leaves(more))
+  >     if any(len(l) > 80 for l in page.splitlines()):
+  >         print(name, "is wide")
+  > print(seen > 100)
+  > X
+  $ python3 details.py
+  True
+
+Of two stacks, what differs is printed, and nothing else.
+
+  $ nvlsim stack show vllm-0.7 vllm-0.12 > page; sed -n '1,2p; /^inference.settings/,/^$/{/./p}' page; awk 'length > 80' page
+  vllm-0.7: vLLM 0.6 and 0.7: the first engine, before torch.compile
+  vllm-0.12: vLLM 0.12
+  inference/settings
+                     vllm-0.7  vllm-0.12
+    prefill         exclusive    chunked
+    max_num_tokens      32768       8192
+    max_batch_size        256       1024
+
+  $ cat > differences.py <<'X'
+  > import json, subprocess
+  > def show(*what):
+  >     return json.loads(subprocess.run(["nvlsim", "stack", "show", *what, "--format", "json"], capture_output=True, check=True).stdout)
+  > for a, b, more in ("vllm-0.7", "vllm-0.12", []), ("megatron-lm-deepspeed", "megatron-lm-papers", []), ("vllm", "sglang", ["--platform", "nd-h100-v5"]):
+  >     of = [{m["pointer"]: (m["value"], m["from"]) for m in show(n, *more)["members"]} for n in (a, b)]
+  >     want = {p: [m.get(p, (None, None)) for m in of] for p in {**of[0], **of[1]} if p.count("/") > 1}
+  >     want = {p: v for p, v in want.items() if v[0][0] != v[1][0]}
+  >     found = show(a, b, *more)
+  >     got = {m["pointer"]: list(zip(m["values"], m["from"])) for m in found["members"]}
+  >     print(found["schema"], found["names"], got == want and len(got) > 3)
+  > X
+  $ python3 differences.py
+  nvlsim.stack_difference/1 ['vllm-0.7', 'vllm-0.12'] True
+  nvlsim.stack_difference/1 ['megatron-lm-deepspeed', 'megatron-lm-papers'] True
+  nvlsim.stack_difference/1 ['vllm', 'sglang'] True
+
+  $ nvlsim stack show vllm-0.12 vllm-0.12
+  vllm-0.12: vLLM 0.12
+  vllm-0.12: vLLM 0.12
+
+  No member differs.
+
+  $ nvlsim stack show vllm verl
+  2> "verl" is the loop of a framework, which is shown alone
+  [2]
+
+  $ nvlsim stack show vllm vllm-0.12 vllm-0.19
+  2> nvlsim: NAME: At Most 2 required but received 3
+  2> Try "nvlsim stack show --help".
+  [2]
 
   $ nvlsim stack show megatron-bridge | grep scan_words
     scan_words_per_sm +[0-9.]+ Gwords/s  derived  \[[0-9]\] (re)
