@@ -155,6 +155,11 @@ page_rows price_rows(const platform& p) {
           {"all GPUs", format_quantity(p.gpus() * *p.price.per_gpu)}};
 }
 
+/// The kind of a number's source; "what-if" of a value that the user set over the file.
+std::string kind_in(const config::document& doc, const config::provenance& number) {
+  return doc.origin_of(number.pointer).overrides ? "what-if" : number.kind;
+}
+
 /// Lists each number with the index of its source, then the sources.
 std::string provenance_section(const config::document& doc) {
   std::vector<std::string> sources;
@@ -162,7 +167,7 @@ std::string provenance_section(const config::document& doc) {
   for (const config::provenance& s : doc.sources) {
     auto found = std::find(sources.begin(), sources.end(), s.source);
     if (found == sources.end()) found = sources.insert(sources.end(), s.source);
-    table.push_back({s.pointer, s.text, s.kind, fmt::format("[{}]", found - sources.begin() + 1)});
+    table.push_back({s.pointer, s.text, kind_in(doc, s), fmt::format("[{}]", found - sources.begin() + 1)});
   }
   std::string out = "\nProvenance\n" + output::grid(table, 2) + "\nSources\n";
   for (std::size_t i = 0; i < sources.size(); ++i) {
@@ -281,7 +286,7 @@ value provenance_json(const config::document& doc) {
   value::array out;
   for (const config::provenance& s : doc.sources)
     out.push_back(
-        value::object{{"pointer", s.pointer}, {"value", s.text}, {"kind", s.kind}, {"source", s.source}});
+        value::object{{"pointer", s.pointer}, {"value", s.text}, {"kind", kind_in(doc, s)}, {"source", s.source}});
   return out;
 }
 

@@ -128,6 +128,12 @@ void list_members(const value& v, const std::string& pointer, const config::docu
   }
 }
 
+/// The kind of a number's source; "what-if" of a value that the user set over the file.
+std::string kind_of(const shown_member& m, const config::document& doc) {
+  if (!m.number) return {};
+  return doc.origin_of(m.pointer).overrides ? "what-if" : m.number->kind;
+}
+
 std::vector<shown_member> members_of(const value& root, const config::document& doc) {
   std::map<std::string, const config::provenance*> numbers;
   for (const config::provenance& s : doc.sources) numbers.emplace(s.pointer, &s);
@@ -336,6 +342,7 @@ std::string plain(std::string_view pointer) { return fmt::format("{}", fmt::join
 
 /// Members by the object they are in, the sections of the framework first.
 std::vector<std::pair<std::string, page_rows>> groups_of(const std::vector<shown_member>& members,
+                                                         const config::document& doc,
                                                          std::vector<std::string>& files) {
   std::vector<std::pair<std::string, page_rows>> out;
   for (const char* section : {"/training", "/inference", "/kernels", "/kernel_spreads", "/collectives"})
@@ -345,8 +352,7 @@ std::vector<std::pair<std::string, page_rows>> groups_of(const std::vector<shown
       const std::string group = plain(m.pointer.substr(0, last)), key = plain(m.pointer.substr(last));
       auto it = std::find_if(out.begin(), out.end(), [&](const auto& g) { return g.first == group; });
       if (it == out.end()) it = out.insert(out.end(), {group, {}});
-      it->second.push_back(
-          {key, text_of(*m.content, key), m.number ? m.number->kind : "", file_index(files, m.from)});
+      it->second.push_back({key, text_of(*m.content, key), kind_of(m, doc), file_index(files, m.from)});
     }
   return out;
 }
@@ -463,7 +469,7 @@ std::string stack_page(const stack& s, const config::document& doc, const platfo
   else drop_tables(listed);
   std::vector<std::string> files;
   std::string body;
-  for (const auto& [group, members] : groups_of(members_of(listed, doc), files))
+  for (const auto& [group, members] : groups_of(members_of(listed, doc), doc, files))
     body += fmt::format("\n{}\n", group) + uncut(members);
   if (!machine) body += name_tables(root, doc, files);
   std::string out;
@@ -488,7 +494,7 @@ value stack_json(const stack& s, const config::document& doc, const platform* ma
     const value* inner = m.content->find("value");
     members.push_back(value::object{{"pointer", m.pointer},
                                     {"value", inner ? *inner : *m.content},
-                                    {"kind", m.number ? value{m.number->kind} : value{}},
+                                    {"kind", m.number ? value{kind_of(m, doc)} : value{}},
                                     {"source", m.number ? value{m.number->source} : value{}},
                                     {"from", m.from}});
   }

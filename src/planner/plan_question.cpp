@@ -1,6 +1,8 @@
 #include "nvlsim/planner/plan_question.hpp"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nvlsim/config/document.hpp"
@@ -40,9 +42,12 @@ void apply_one(plan_base& base, const override_option& set, diagnostics& problem
     value sets = base.text.find("platform") && base.text.find("platform")->find("set")
                      ? *base.text.find("platform")->find("set")
                      : value{value::object{}};
-    sets.set(at.substr(std::string_view("/platform").size()), config::parse_scalar(set.text));
+    const std::string inside = at.substr(std::string_view("/platform").size());
+    base.set.push_back(pointer_to("/platform/set", inside));
+    sets.set(inside, config::parse_scalar(set.text));
     return write_at(base.text, "/platform/set", std::move(sets), by, problems);
   }
+  base.set.push_back(at);
   value known = base.text;
   write_at(known, at, config::parse_scalar(set.text), by, problems);  // says where a pointer leads nowhere
   base.text = usual_names(std::move(base.text), {set}, base.data);
@@ -64,8 +69,36 @@ value with_members(value text, const std::vector<std::pair<std::string, value>>&
   return text;
 }
 
+namespace {
+
+/// "/platform/gpu/tdp" of "/platform/set/~1gpu~1tdp".
+std::string as_given(const std::string& pointer) {
+  const std::vector<std::string> path = split_pointer(pointer);
+  const bool of_platform = path.size() > 2 && path[0] == "platform" && path[1] == "set";
+  return of_platform ? "/platform" + path[2] + pointer.substr(pointer_to("/platform/set", path[2]).size())
+                     : pointer;
+}
+
+/// Whether an override wrote what is wrong.
+bool was_set(const plan_base& base, const std::string& pointer) {
+  return std::any_of(base.set.begin(), base.set.end(),
+                     [&](const std::string& s) { return pointer == s || below(pointer, s); });
+}
+
+}  // namespace
+
 scenario read_base(const plan_base& base, const std::vector<std::pair<std::string, value>>& more) {
-  return parse_scenario(with_members(base.text, more), label, base.overrides, base.data);
+  try {
+    return parse_scenario(with_members(base.text, more), label, base.overrides, base.data);
+  } catch (const input_error& e) {
+    diagnostics problems;
+    for (problem p : e.problems()) {
+      if (p.file == label && was_set(base, p.pointer)) p.file = "--set", p.pointer = as_given(p.pointer);
+      problems.add(std::move(p));
+    }
+    problems.throw_if_any();
+    throw;
+  }
 }
 
 }  // namespace nvlsim

@@ -20,7 +20,7 @@ value platform_json(const platform& p, const config::document& doc);
 /// The files of all parts, then every member in force with its file, for a terminal of 80 columns. Without a
 /// machine, tables by GPU, NVLink generation, fabric and kernel are named only, with their files. `doc` is as left
 /// by `read_stack`; `releases` the "releases" of a framework's file, printed side by side with what their details
-/// say, or null.
+/// say, or null. The kind of a value that the user set is "what-if".
 std::string stack_page(const stack& s, const config::document& doc, const platform* machine,
                        const value& releases);
 /// The same members, of all hardware without a machine, and the merged stack, which is a stack file (schema

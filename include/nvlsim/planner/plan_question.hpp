@@ -17,6 +17,7 @@ struct plan_base {
   value text;                              ///< as a file would have it
   std::vector<override_option> overrides;  ///< of the stack and the model
   data_folders data;
+  std::vector<std::string> set = {};  ///< pointers in `text` that overrides wrote
 };
 
 /// How a plan is watched and stopped. `report` is called by one thread at a time.
@@ -32,7 +33,8 @@ struct plan_watch {
 /// Adds a pointer that leads nowhere to `problems`.
 void apply_to(plan_base& base, const std::vector<override_option>& sets, diagnostics& problems);
 
-/// Reads the scenario as it stands, with `more` written over it.
+/// Reads the scenario as it stands, with `more` written over it. Problems of what an override wrote are those of
+/// "--set", with the override's pointer.
 scenario read_base(const plan_base& base, const std::vector<std::pair<std::string, value>>& more = {});
 /// The text with values written at JSON pointers; null removes a member.
 value with_members(value text, const std::vector<std::pair<std::string, value>>& more);

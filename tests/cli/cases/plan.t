@@ -80,6 +80,23 @@ Questions that lack something say what.
   2> command line#/workload/kind: plan next-dollar needs a training or serving scenario
   [2]
 
+Problems of what --set writes are named as by other commands.
+
+  $ for c in "plan scaling train.json --gpus 8" "plan next-dollar train.json" "plan training train.json --gpus 8" "run train.json"; do nvlsim $c --set /workload/tpp=2 --set /platform/gpu/hbmm=1 --set /stack/training/x=1; done
+  2> --set#/platform/gpu/hbmm: unknown member
+  2> --set#/stack/training/x: unknown member
+  2> --set#/workload/tpp: unknown member; did you mean "pp"?
+  2> --set#/platform/gpu/hbmm: unknown member
+  2> --set#/stack/training/x: unknown member
+  2> --set#/workload/tpp: unknown member; did you mean "pp"?
+  2> --set#/platform/gpu/hbmm: unknown member
+  2> --set#/stack/training/x: unknown member
+  2> --set#/workload/tpp: unknown member; did you mean "pp"?
+  2> --set#/platform/gpu/hbmm: unknown member
+  2> --set#/stack/training/x: unknown member
+  2> --set#/workload/tpp: unknown member; did you mean "pp"?
+  [2]
+
 Limits that nothing keeps are no answer, but no error in the question.
 
   $ nvlsim plan serving llama3.1-8b --platform nd-h100-v5 --gpus 1 --input 100 --output-tokens 10 --tpot '1 us' -q | grep holds

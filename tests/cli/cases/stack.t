@@ -168,6 +168,19 @@ Of two stacks, what differs is printed, and nothing else.
   2> Try "nvlsim stack show --help".
   [2]
 
+A number that --set gives is a what-if.
+
+  $ nvlsim stack show vllm-0.12 --set /inference/release_factor=2 --format json | python3 -c '
+  > import json, sys
+  > print(*((m["kind"], m["value"], m["from"]) for m in json.load(sys.stdin)["members"] if m["kind"] == "what-if"))'
+  ('what-if', 2, '--set')
+
+  $ nvlsim stack show vllm-0.12 --set /inference/release_factor=2 | grep -c 'what-if'
+  1
+
+  $ nvlsim platform show gb300-nvl72 --set '/gpu/tdp=1200 W' | grep what-if
+    /gpu/tdp +1200 W +what-if +\[[0-9]+\] (re)
+
   $ nvlsim stack show megatron-bridge | grep scan_words
     scan_words_per_sm +[0-9.]+ Gwords/s  derived  \[[0-9]\] (re)
 
