@@ -119,6 +119,9 @@ double cost_of(const std::vector<save_times>& tiers, const std::vector<tier_use>
   }
   double interval = given > 0 ? given : losing > 0 ? std::sqrt(saving / losing) : seconds_a_day;
   interval = std::max({interval, shortest, 1e-6});
+  for (const tier_use& u : uses)  // no tier is left without a copy for longer than a day
+    if (u.every > 1 && static_cast<double>(u.every) * interval > seconds_a_day)
+      return std::numeric_limits<double>::infinity();
   return saving / interval + losing * interval;
 }
 
@@ -157,6 +160,11 @@ std::vector<tier_use> best_tiers(const operation_setup& s, const std::vector<sav
         std::find_if(tiers.begin(), tiers.end(), [&](const save_times& t) { return t.survives >= lost; });
     if (found != tiers.end()) out[at(found - tiers.begin())].failures_a_day += x.a_day;
   }
+  for (const component& k :
+       s.failures.components)  // wrong numbers are in all copies since, but in the store's last
+    if (k.effect == failure_effect::corrupts)
+      out.back().failures_a_day += failures_per_day(k, s.cluster, s.asked.slots * s.cluster.gpus_per_tray) *
+                                   static_cast<double>(s.asked.slots) / static_cast<double>(s.cluster.trays());
   for (std::size_t t = 0; t < tiers.size(); ++t)
     if (out[t].failures_a_day > 0)
       out[t].interval =

@@ -324,6 +324,21 @@ TEST_CASE("Each tier has the failures that leave no faster copy, and multiples a
   }
 }
 
+TEST_CASE("Silent corruption needs copies in the store, and no tier goes without one for a day") {
+  operation_setup s = three_tiers();
+  s.failures.components.resize(1);  // programs only: drives would do
+  const std::vector<tier_use> drives = best_tiers(s, tiers_of(s), {});
+  CHECK_FALSE(drives[2].interval);
+  CHECK(static_cast<double>(drives[2].every) * 0.5 * drives[0].interval->base() < day);
+  component wrong = stopper("wrong", cluster_part::gpu, 720 * day, hour);
+  wrong.effect = failure_effect::corrupts;
+  wrong.detection = secs(hour);
+  s.failures.components.push_back(wrong);
+  const std::vector<tier_use> both = best_tiers(s, tiers_of(s), {});
+  CHECK(both[2].failures_a_day == Approx(128.0 / 180));
+  CHECK(both[2].every < drives[2].every);
+}
+
 TEST_CASE("Nested intervals that are taken for the best are, as runs say") {
   operation_setup s = three_tiers();
   const auto with = [&](std::int64_t second, std::int64_t third) {
