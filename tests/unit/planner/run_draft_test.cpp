@@ -106,7 +106,8 @@ TEST_CASE("What a plan writes replaces a member by whichever of its names it was
       const std::string other = "/workload/layout/" + std::string(a);
       // In the file, as an option, and as an option over another name.
       const value in_file = with_sets(with_members(server, {{usual, value{}}, {other, 4}}), {});
-      const value option = with_sets(server, {{other, "4"}}), over = with_sets(in_file, {{other, "2"}});
+      const value option = with_sets(server, {override_option{other, "4"}}),
+                  over = with_sets(in_file, {override_option{other, "2"}});
       CHECK(integer(in_file, usual.c_str()) == 4);
       CHECK(integer(option, usual.c_str()) == 4);
       CHECK(integer(over, usual.c_str()) == 2);
