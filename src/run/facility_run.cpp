@@ -188,9 +188,9 @@ std::optional<double> cap_slowdown(const result& step) {
 void note_evictions(result& out, const payment& p) {
   if (p.way == purchase::spot && !p.spot->returns_after)
     out.notes.push_back(
-        fmt::format("assumed: spot GPUs that were taken are there again after {}, on average; give "
+        fmt::format("assumed: spot GPUs that were taken are there again after {:.0f} min on average; give "
                     "/facility/money/returns_after",
-                    format_quantity(usual_return)));
+                    usual_return.base() / 60));
 }
 
 // GPUs outside work are idle: those of a stopped job, spare ones and those in repair.
