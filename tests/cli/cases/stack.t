@@ -128,8 +128,8 @@ What the details of releases say is there, too: of several releases side by side
 Of two stacks, what differs is printed, and nothing else.
 
   $ nvlsim stack show vllm-0.7 vllm-0.12 > page; sed -n '1,2p; /^inference.settings/,/^$/{/./p}' page; awk 'length > 80' page
-  vllm-0.7: vLLM 0.6 and 0.7: the first engine, before torch.compile
-  vllm-0.12: vLLM 0.12
+  vllm-0.7: vLLM 0.* (re)
+  vllm-0.12: vLLM 0.12.* (re)
   inference/settings
                      vllm-0.7  vllm-0.12
     prefill         exclusive    chunked
@@ -154,8 +154,8 @@ Of two stacks, what differs is printed, and nothing else.
   nvlsim.stack_difference/1 ['vllm', 'sglang'] True
 
   $ nvlsim stack show vllm-0.12 vllm-0.12
-  vllm-0.12: vLLM 0.12
-  vllm-0.12: vLLM 0.12
+  vllm-0.12: vLLM 0.12.* (re)
+  vllm-0.12: vLLM 0.12.* (re)
 
   No member differs.
 
