@@ -156,10 +156,11 @@ class serving_fit {
       const std::vector<double> base = log_errors(r, at);
       std::vector<std::vector<double>> of_row(base.size(), std::vector<double>(knobs_.size()));
       std::map<std::string, std::vector<double>> moved;
+      stack software = stacks_.at(r.row.software->name);
       for (const std::size_t i : r.relevant)
         for (const std::string& field : fields_of(knobs_[i], r.row)) {
           auto [found, is_new] = moved.try_emplace(field);
-          if (is_new) found->second = slopes(r, knobs_[i], field, base);
+          if (is_new) found->second = slopes(r, software, {knobs_[i], field}, base);
           for (std::size_t t = 0; t < base.size(); ++t) of_row[t][i] += found->second[t] * r.weights[t];
         }
       of_rows[at_row] = std::move(of_row);
@@ -284,12 +285,19 @@ class serving_fit {
  private:
   static constexpr double step = 2e-3;  // in log
 
-  /// Derivatives of a row's log errors by the logarithm of a cost.
-  std::vector<double> slopes(const serving_fit_row& r, const knob& k, const std::string& field,
-                             const std::vector<double>& base) const {
-    stack s = stacks_.at(r.row.software->name);
+  /// A cost, and the field of it that is moved.
+  struct moved_cost {
+    const knob& of;
+    const std::string& field;
+  };
+  /// Derivatives of a row's log errors by the logarithm of a cost. `s` is the row's stack, which is as before
+  /// afterwards.
+  static std::vector<double> slopes(const serving_fit_row& r, stack& s, const moved_cost& cost,
+                                    const std::vector<double>& base) {
+    const auto& [k, field] = cost;
     inference_profile& p = *s.inference;
     const double f = std::exp(step);
+    const inference_profile was = p;
     if (k.what == knob::type::server) {
       set_server(p.front_end, k.field, get_server(p.front_end, k.field) * f);
     } else {
@@ -299,6 +307,7 @@ class serving_fit {
       set_cost(c, plain, format, get_cost(c, plain, format) * f);
     }
     std::vector<double> out = simulated_errors(r, s);
+    p = was;
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = (out[i] - base[i]) / step;
     return out;
   }

@@ -110,6 +110,7 @@ struct plan_arguments {
   std::vector<std::string> platforms, sets, costs;
   std::string stack, price, output, format = "table";
   std::string launch;  ///< empty: the stack's engine
+  std::string trace;   ///< a file of requests that gives lengths
   std::string ttft, tpot, e2e, weights, kv_cache, precision, objective, gpus;
   std::optional<double> share;
   bool means = false, weak = false;

@@ -26,6 +26,7 @@
 #include "nvlsim/planner/post_training_plan.hpp"
 #include "nvlsim/planner/run_draft.hpp"
 #include "nvlsim/planner/serving_plan.hpp"
+#include "nvlsim/planner/trace_load.hpp"
 #include "nvlsim/planner/training_plan.hpp"
 
 namespace nvlsim::cli {
@@ -122,7 +123,12 @@ value written_over(const value& text, const plan_arguments& a, const std::string
   if (!a.weights.empty()) more.emplace_back("/workload/engine/weights", a.weights);
   if (!a.kv_cache.empty()) more.emplace_back("/workload/engine/kv_cache", a.kv_cache);
   const value* kind = text.at_pointer("/workload/load/kind");
-  if (kind && kind->string() && *kind->string() != "open_loop") {
+  const bool traced = kind && kind->string() && *kind->string() == "trace";
+  const value* file = text.at_pointer("/workload/load/file");
+  if (traced && file && file->string() && a.trace.empty()) {
+    const std::filesystem::path folder = scenario_file(a.subject).parent_path();
+    more.emplace_back("/workload/load/file", std::filesystem::absolute(folder / *file->string()).string());
+  } else if (a.trace.empty() && kind && kind->string() && *kind->string() != "open_loop") {
     value load{value::object{{"kind", "open_loop"}, {"requests", 2000}, {"requests_per_s", 1}}};
     for (const char* k : {"input", "output"})
       if (const value* v = text.at_pointer(fmt::format("/workload/load/{}", k))) load.set(k, *v);
@@ -138,8 +144,6 @@ value written_over(const value& text, const plan_arguments& a, const std::string
     problems.throw_if_any();
     more.emplace_back("/workload/load", std::move(load));
   }
-  if (a.input > 0) more.emplace_back("/workload/load/input", value::object{{"mean", a.input}});
-  if (a.output_tokens > 0) more.emplace_back("/workload/load/output", value::object{{"mean", a.output_tokens}});
   if (!a.ttft.empty()) more.emplace_back("/workload/slo/ttft", a.ttft);
   if (!a.tpot.empty()) more.emplace_back("/workload/slo/tpot", a.tpot);
   if (!a.e2e.empty()) more.emplace_back("/workload/slo/e2e", a.e2e);
@@ -169,12 +173,40 @@ plan_base base_from(const plan_arguments& a, const std::optional<value>& scenari
   return out;
 }
 
+/// The base with a trace as its load; one without times of arrival gets a rate.
+plan_base with_trace(plan_base base, const std::string& file) {
+  for (const bool timed : {true, false}) {
+    plan_base out = base;
+    out.text = with_members(out.text, {{"/workload/load", value{}}, {"/workload/load", trace_load(file, timed)}});
+    try {
+      read_base(out);
+      return out;
+    } catch (const input_error&) {
+      if (!timed) throw;
+    }
+  }
+  return base;
+}
+
 plan_base serving_base(const plan_arguments& a, const std::optional<value>& scenario, const std::string& platform,
                        plan_assumptions& assumed) {
   const auto written = [&](const value& s) { return written_over(s, a, platform); };
-  return base_from(a, scenario, written, [&](const data_folders& data, diagnostics& problems) {
-    return draft_serving(draft_of(a, platform), data, assumed, problems);
+  plan_base out = base_from(a, scenario, written, [&](const data_folders& data, diagnostics& problems) {
+    serving_draft d = draft_of(a, platform);
+    if (!a.trace.empty()) d.input = std::max(d.input, 1.0), d.output = std::max(d.output, 1.0);
+    return draft_serving(d, data, assumed, problems);
   });
+  if (!a.trace.empty()) out = with_trace(std::move(out), a.trace);
+  plan_assumptions of_trace;
+  out = with_lengths_of_trace(std::move(out), of_trace);
+  if (!of_trace.empty())
+    std::erase_if(assumed, [](const std::string& x) { return x.starts_with("requests arrive as"); });
+  assumed.insert(assumed.end(), of_trace.begin(), of_trace.end());
+  const bool own = scenario || !a.trace.empty();
+  for (const auto& [pointer, mean] :
+       {std::pair{"/workload/load/input", a.input}, {"/workload/load/output", a.output_tokens}})
+    if (own && mean > 0) out.text = with_members(out.text, {{pointer, value::object{{"mean", mean}}}});
+  return out;
 }
 
 std::string run_command_of(const std::string& file, const plan_base& base) {

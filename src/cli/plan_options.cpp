@@ -44,6 +44,8 @@ void add_serving(CLI::App* c, plan_arguments& a) {
   add_gpus(c, a, "GPUs to use (default: what --users or --requests-per-s need; else one NVLink domain)");
   c->add_option("--input", a.input, "Mean tokens of a prompt")->check(number_from(1, 1e9));
   c->add_option("--output-tokens", a.output_tokens, "Mean tokens of an answer")->check(number_from(1, 1e9));
+  c->add_option("--trace", a.trace, "File of requests that gives the lengths, as a scenario's trace does")
+      ->type_name("FILE");
   c->add_option("--ttft", a.ttft, "Limit on the time to the first token, \"2 s\"")->type_name("TIME");
   c->add_option("--tpot", a.tpot, "Limit on the time between tokens, \"30 ms\"")->type_name("TIME");
   c->add_option("--e2e", a.e2e, "Limit on the time to the last token")->type_name("TIME");

@@ -12,6 +12,7 @@
 #include "nvlsim/run/run.hpp"
 #include "nvlsim/search/search.hpp"
 #include "nvlsim/serving/memory.hpp"
+#include "nvlsim/stack/engine_settings.hpp"
 #include "nvlsim/units/in_parallel.hpp"
 
 namespace nvlsim {
@@ -26,9 +27,8 @@ constexpr double fullest_samples = 8;     ///< longest samples that an engine mu
 constexpr std::int64_t least_batch = 16;  ///< samples at once on an engine
 constexpr double as_fast = 1.01;          ///< steps that differ by less are equal
 constexpr const char* rollout_layout = "/workload/rollout/workload/layout";
+constexpr const char* rollout_engine = "/workload/rollout/workload/engine";
 constexpr const char* rollout_batch = "/workload/rollout/workload/engine/max_batch_size";
-constexpr const char* other_batches[] = {"/workload/rollout/workload/engine/max_num_seqs",
-                                         "/workload/rollout/workload/engine/max_running_requests"};
 constexpr const char* trainer_layout = "/workload/training/workload";
 
 double loop_number_at(const value& v, const std::string& pointer) {
@@ -257,23 +257,22 @@ class loop_planner {
     return out;
   }
 
-  result run_text(const value& text) const {
-    return run_scenario(read_base({text, q_.base.overrides, q_.base.data}), {.simulate = false}).outcome;
-  }
+  scenario read_text(const value& text) const { return read_base({text, q_.base.overrides, q_.base.data}); }
+  static result run_of(const scenario& s) { return run_scenario(s, {.simulate = false}).outcome; }
 
   /// Engines whose cache overflows compute samples again: they get half of the batch while that is faster.
-  void lower_batch(planned_loop& l) const {
+  void lower_batch(planned_loop& l, const scenario& now) const {
     if (loop_number_at(l.outcome.breakdown, "/preemptions") <= 0) return;
-    const scenario now = read_base({l.text, q_.base.overrides, q_.base.data});
     const scenario& rollout = *std::get<post_training_case>(now.workload).rollout;
     std::int64_t batch =
         settings_of(*rollout.stack.inference, std::get<inference_workload>(rollout.workload)).max_batch_size;
     while (batch / 2 >= least_batch && loop_number_at(l.outcome.breakdown, "/preemptions") > 0) {
       loop_members half = {{rollout_batch, value{batch / 2}}};
-      for (const char* name : other_batches)
-        if (l.text.at_pointer(name)) half.emplace_back(name, value{});
+      for (const std::string_view other : engine_field_named("max_batch_size").names().aliases)
+        if (std::string name = pointer_to(rollout_engine, other); l.text.at_pointer(name))
+          half.emplace_back(std::move(name), value{});
       value text = with_members(l.text, half);
-      result r = run_text(text);
+      result r = run_of(read_text(text));
       const double step = loop_number_at(r.metrics, "/step_time_s");
       if (!(step > 0) || step >= loop_number_at(l.outcome.metrics, "/step_time_s")) break;
       batch /= 2;
@@ -283,8 +282,9 @@ class loop_planner {
   }
 
   planned_loop finished(const value& text, planned_loop out) const {
-    out.outcome = run_text(text);
-    lower_batch(out);
+    const scenario s = read_text(text);
+    out.outcome = run_of(s);
+    lower_batch(out, s);
     if (const std::int64_t batch = loop_count_at(out.text, rollout_batch, 0);
         batch != loop_count_at(q_.base.text, rollout_batch, 0))
       out.layout.insert(out.layout.find(';'), fmt::format(" batch {}", batch));

@@ -142,12 +142,13 @@ A layout that does not fit is told with what it lacks.
   no layout fits at any GPU count that was tried; the closest, on 1 GPU
     (sequence_parallel off recompute full), needs 137.2 GB; 84.94 GB are usable
 
-Lengths of a trace are asked for.
+Lengths of a trace are those of its requests.
 
-  $ nvlsim plan serving llama3.3-70b-trace-gb300-rack --gpus 16
-  2> scenario#/workload/load: a load of kind trace does not give a mean input; set --input
-  2> scenario#/workload/load: a load of kind trace does not give a mean output; set --output-tokens
-  [2]
+  $ nvlsim plan serving llama3.3-70b-trace-gb300-rack --gpus 2 -q | tr -s ' \n' ' ' | grep -o 'log-normal lengths.*Poisson process'
+  log-normal lengths with mean, deviation and bounds of the 600 requests of conversation-azure-format.csv, arriving as a Poisson process
+
+  $ nvlsim plan serving llama3.3-70b --platform gb300-nvl72 --gpus 2 --trace nowhere.csv --ttft '1 s' 2>&1 | grep -o 'nowhere.csv: .*'
+  nowhere.csv: cannot be read
 
 Refused shapes are named, and launch commands have limits, hosts and the checkpoint's format.
 

@@ -5,7 +5,9 @@
 #include "nvlsim/output/number.hpp"
 #include "nvlsim/output/plan_text.hpp"
 #include "nvlsim/planner/launch_commands.hpp"
+#include "nvlsim/planner/trace_load.hpp"
 #include "nvlsim/run/run.hpp"
+#include "support/root.hpp"
 #include "unit/planner/plan_fixture.hpp"
 
 namespace nvlsim {
@@ -105,6 +107,30 @@ TEST_CASE("Launch commands have the ranks of the deployment, for every engine") 
     CHECK(all.find("# 1x decode worker of 2 GPUs\n") != std::string::npos);
     CHECK(all.find("96") != std::string::npos);
   }
+}
+
+TEST_CASE("A plan takes its lengths from a trace") {
+  plan_base base = test::small_server(1).base;
+  const std::vector<std::string> nothing;
+  std::vector<std::string> assumed;
+  CHECK(with_lengths_of_trace(base, assumed).text == base.text);
+  CHECK(assumed == nothing);
+  const std::string file = (test::root / "scenarios/traces/conversation-azure-format.csv").string();
+  base.text = with_members(base.text, {{"/workload/load", trace_load(file, true)}});
+  const scenario traced = read_base(base);
+  const request_list& list = std::get<inference_workload>(traced.workload).replay->list;
+  double input = 0, output = 0;
+  for (const served_request& r : list.requests)
+    input += static_cast<double>(r.input), output += static_cast<double>(r.output);
+  const auto count = static_cast<double>(list.requests.size());
+  const scenario planned = read_base(with_lengths_of_trace(base, assumed));
+  const auto& w = std::get<inference_workload>(planned.workload);
+  CHECK(w.load == load_kind::open_loop);
+  CHECK(w.input.mean == Approx(input / count));
+  CHECK(w.output.mean == Approx(output / count));
+  REQUIRE(assumed.size() == 1);
+  serving_question q{with_lengths_of_trace(base, assumed), 1, 0, 0};
+  CHECK(plan_serving(q).runs > 0);
 }
 
 }  // namespace
