@@ -72,7 +72,7 @@ class serving_fit {
     const csv_table t = read_csv(table);
     for (const csv_row& cells : t.rows) {
       serving_fit_row r{read_inference_row(cells, t.stem, inputs_), {}, {}, {}, {}, {}};
-      if (r.row.record.status != record_status::ok || r.row.steady || !can_freeze(r.row)) continue;
+      if (r.row.record.status != record_status::ok || r.row.workload.mlperf || !can_freeze(r.row)) continue;
       if (r.row.record.notes.find("pools assumed") != std::string::npos) continue;  // guessed layouts
       if (!r.row.workload.pooled() && !r.row.request_rate && !fits(r.row, *r.row.software)) continue;
       for (const metric_target& m : r.row.targets) r.weights.push_back(weight_of(r, m.what));
@@ -377,9 +377,9 @@ const char* metric_name(served_metric m) {
 
 /// The kind of a row, for summaries.
 std::string kind_of(const serving_fit_row& r) {
-  const char* load = r.row.workload.pooled()                                     ? "disaggregated"
-                     : r.row.steady || r.row.workload.load == load_kind::offline ? "offline"
-                                                                                 : "under load";
+  const char* load = r.row.workload.pooled()                     ? "disaggregated"
+                     : r.row.workload.load == load_kind::offline ? "offline"
+                                                                 : "under load";
   return fmt::format("{}, {}", load, r.row.record.kind);
 }
 

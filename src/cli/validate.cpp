@@ -26,7 +26,7 @@ void write_scenarios(const validate_arguments& a, const data_folders& data) {
   if (ec) throw io_error(fmt::format("{}: cannot be created ({})", a.scenarios_folder, ec.message()));
   std::size_t written = 0;
   for (const std::string& table : a.tables)
-    for (auto& [id, scenario] : row_scenarios(table, data)) {
+    for (auto& [id, scenario, figures] : row_scenarios(table, data)) {
       std::string name = id;
       std::replace(name.begin(), name.end(), '/', '_');
       output::write_whole(std::filesystem::path(a.scenarios_folder) / (name + ".json"), to_json(scenario));

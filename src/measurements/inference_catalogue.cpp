@@ -186,16 +186,15 @@ weight_formats formats_of(const std::string& cell, const std::string& model_name
   return f;
 }
 
-std::optional<mlperf_data_set> data_set_of(const std::string& model_name) {
-  static constexpr std::array<std::pair<std::string_view, mlperf_data_set>, 6> sets = {
-      {{"llama2-70b", {195, 24'576}},
-       {"llama3.1-405b", {9700, 8'313}},
-       {"llama3.1-8b", {900, 13'368}},
-       {"mixtral-8x7b", {600, 15'000}},
-       {"deepseek-r1", {400, 4'388}},
-       {"gpt-oss-120b", {6000, 6'396}}}};
-  for (const auto& [name, set] : sets)
-    if (name == model_name) return set;
+std::optional<double> mlperf_prompt_of(const std::string& model_name) {
+  static constexpr std::array<std::pair<std::string_view, double>, 6> prompts = {{{"llama2-70b", 195},
+                                                                                  {"llama3.1-405b", 9700},
+                                                                                  {"llama3.1-8b", 900},
+                                                                                  {"mixtral-8x7b", 600},
+                                                                                  {"deepseek-r1", 400},
+                                                                                  {"gpt-oss-120b", 6000}}};
+  for (const auto& [name, tokens] : prompts)
+    if (name == model_name) return tokens;
   return std::nullopt;
 }
 

@@ -26,13 +26,8 @@ struct weight_formats {
 /// Precision of each kind of weight in a checkpoint described as `cell` ("fp4").
 weight_formats formats_of(const std::string& cell, const std::string& model_name, bool routed, bool latent);
 
-/// The MLPerf data set of a model. The mean prompt length is not published and is assumed. A run sends each sample
-/// at least once.
-struct mlperf_data_set {
-  double prompt = 0;
-  std::int64_t samples = 0;
-};
-std::optional<mlperf_data_set> data_set_of(const std::string& model_name);
+/// The mean prompt length of a model's MLPerf data set, which is not published and is assumed.
+std::optional<double> mlperf_prompt_of(const std::string& model_name);
 
 /// A parsed layout such as "tp8 ep8 attention-dp", "tp4 dp4", "dep8" or "TP4 + EP4".
 struct named_layout {

@@ -12,6 +12,7 @@
 #include "measurements/inference_cells.hpp"
 #include "nvlsim/measurements/pooled_rows.hpp"
 #include "nvlsim/serving/memory.hpp"
+#include "nvlsim/serving/mlperf.hpp"
 
 namespace nvlsim {
 namespace {
@@ -337,8 +338,8 @@ class inference_row_reader {
     if (prompts_alone()) output = token_lengths{1};
     if (!output && scenario == "decode-saturated")
       output = token_lengths{decode_output}, note("outputs of 100 tokens assumed");
-    if (const auto set = data_set_of(row_["model"]); !input && set) {
-      input = token_lengths{set->prompt};
+    if (const auto prompt = mlperf_prompt_of(row_["model"]); !input && prompt) {
+      input = token_lengths{*prompt};
       note(fmt::format("prompt lengths not stated: {} tokens assumed", input->mean));
     }
     if (!input || !output) throw unsupported("prompt or output length not stated");
@@ -389,11 +390,17 @@ class inference_row_reader {
 
   void read_mlperf_offline() {
     workload_.load = load_kind::offline;
-    out_.steady = true;
-    if (const auto set = data_set_of(row_["model"])) out_.samples = static_cast<double>(set->samples);
     read_mlperf_engine();
-    workload_.requests = std::int64_t{6000} * workload_.replicas * workload_.pp;
-    note("spreads of lengths assumed; runs ten minutes or each sample once, including ramp-up and drain");
+    measure_by_rules(mlperf_scenario::offline);
+    note("spreads of lengths assumed");
+  }
+
+  /// The run is as long as MLPerf's rules ask.
+  void measure_by_rules(mlperf_scenario s) {
+    if (!find_mlperf_benchmark(row_["model"]))
+      throw unsupported(fmt::format("{} is no benchmark of MLPerf", row_["model"]));
+    workload_.mlperf = mlperf_rules{s, row_["model"]};
+    workload_.requests = mlperf_requests(workload_);
   }
 
   void read_mlperf_engine() {
@@ -501,6 +508,7 @@ class inference_row_reader {
   void read_decode_alone() {
     workload_.load = load_kind::closed_loop;
     workload_.prompts_cached = true;
+    workload_.measured = {.steady = true};
     workload_.output.spread = jitter;
     const std::int64_t ranks = std::int64_t{workload_.replicas} * workload_.attention_dp;
     std::int64_t each = row_.integer("batch_limit_per_instance").value_or(0);

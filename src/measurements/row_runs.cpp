@@ -8,9 +8,6 @@
 #include <cmath>
 #include <string>
 
-#include "nvlsim/analysis/inference_metrics.hpp"
-#include "nvlsim/serving/limits.hpp"
-#include "nvlsim/serving/memory.hpp"
 #include "nvlsim/serving/pools.hpp"
 
 namespace nvlsim {
@@ -40,28 +37,6 @@ inference_workload open_loop(const inference_row& r) {
   return w;
 }
 
-/// The workload of a long run with as many requests as show its steady middle.
-inference_workload long_enough(const inference_row& r) {
-  inference_workload w = r.workload;
-  const serving_memory memory = plan_serving_memory(r.hardware, *r.software, *r.net, w);
-  const schedule_limits l = limits_of(*r.software->inference, w, memory);
-  const double held = w.input.mean + w.output.mean / 2 +
-                      static_cast<double>(l.sequence.beside(std::llround(w.input.mean + w.output.mean)));
-  const double batch = std::min(static_cast<double>(l.settings.max_batch_size),
-                                static_cast<double>(memory.kv_capacity_tokens) / held + 1);
-  w.requests = std::min(w.requests, (static_cast<std::int64_t>(4 * batch) + 1) * r.workers());
-  return w;
-}
-
-/// Tokens/s of one replica in a long run, dominated by its steady middle. An MLPerf run lasts ten minutes and
-/// sends each sample. Ramp-up and drain take as long as in a short run.
-double long_run(const inference_row& r, const run_summary& s, const client_times& mean) {
-  constexpr double min_s = 600;
-  const double steady = mean.steady_tokens_per_s, ends = std::max(0.0, mean.makespan_s - s.output_tokens / steady);
-  const double middle = std::max(min_s, r.samples / r.workers() * s.mean_output / steady);
-  return steady * middle / (middle + ends);
-}
-
 class_times times_of(const inference_row& r, const stack& s, const run_summary& summary) {
   class_times out;
   const auto price = [&](const inference_workload& w, const std::vector<iteration_class>& classes) {
@@ -74,27 +49,6 @@ class_times times_of(const inference_row& r, const stack& s, const run_summary& 
   out.decode = price(decode_workload(r.workload), summary.decode);
   if (r.workload.prefill_pool) out.prefill = price(prefill_workload(r.workload), summary.prefill);
   return out;
-}
-
-/// A target's value in the unit of its column. `share`: of the row's workers, those that ran.
-double in_column(const metric_target& t, const inference_metrics& m, const inference_row& r, double share) {
-  const auto of = [&](const distribution& d) { return 1e3 * (t.median ? d.p50 : d.mean); };
-  const inference_workload& w = r.workload;
-  const double counted = r.counts_prompts ? w.input.mean : 1;  // tokens counted per request
-  double per_second = counted * m.output_tokens_per_s / share;
-  // Decode workers alone are measured while full.
-  if (w.prompts_cached && m.tpot_s) per_second = static_cast<double>(w.concurrency) / m.tpot_s->mean;
-  switch (t.what) {
-    case served_metric::tpot:
-      return m.tpot_s ? of(*m.tpot_s) : 0;
-    case served_metric::ttft:
-      return of(m.ttft_s);
-    case served_metric::throughput:
-      return per_second;
-    case served_metric::throughput_per_gpu:
-      return per_second / r.gpus;
-  }
-  return 0;
 }
 
 double in_column(const metric_target& t, const client_times& c, double tokens_per_s, double gpus) {
@@ -118,7 +72,34 @@ serving_run run_with(const inference_row& r, const stack& s, const serving_optio
 }  // namespace
 
 inference_workload workload_of(const inference_row& r) {
-  return r.request_rate ? open_loop(r) : r.steady ? long_enough(r) : r.workload;
+  inference_workload w = r.request_rate ? open_loop(r) : r.workload;
+  for (double* const x :
+       {&w.input.mean, &w.input.spread, &w.output.mean, &w.output.spread, &w.drafts.tokens_per_step})
+    *x = as_written(*x);
+  return w;
+}
+
+std::vector<row_figure> figures_of(const inference_row& r) {
+  const inference_workload w = workload_of(r);
+  const double share =
+      static_cast<double>(w.replicas) / r.workload.replicas;   // of the row's workers, those that run
+  const double counted = r.counts_prompts ? w.input.mean : 1;  // tokens counted per request
+  std::vector<row_figure> out;
+  for (const metric_target& t : r.targets) {
+    row_figure f{t.column, "output_tokens_per_s", "", counted / share};
+    if (t.what == served_metric::throughput_per_gpu) f.factor /= r.gpus;
+    if (t.what == served_metric::tpot || t.what == served_metric::ttft)
+      f = {t.column, t.what == served_metric::tpot ? "tpot_s" : "ttft_s", t.median ? "p50" : "mean", 1e3};
+    out.push_back(std::move(f));
+  }
+  return out;
+}
+
+double row_figure::of(const inference_metrics& m) const {
+  if (metric == "output_tokens_per_s") return m.output_tokens_per_s;
+  if (metric == "tpot_s" && !m.tpot_s) return 0;
+  const distribution& d = metric == "tpot_s" ? *m.tpot_s : m.ttft_s;
+  return statistic == "p50" ? d.p50 : d.mean;
 }
 
 bool fits(const inference_row& r, const stack& s) { return run_with(r, s, {.play = nullptr}).reasons.empty(); }
@@ -157,7 +138,7 @@ run_summary freeze(const inference_row& r, const stack& s) {
       workers[i].end_s.push_back(t.end_s);
     }
   }
-  return summarise(workers, outcome.requests, r.workload.drafts.tokens_per_step);
+  return summarise(workers, outcome.requests);
 }
 
 std::vector<double> simulate_frozen(const inference_row& r, const stack& s, const run_summary& summary) {
@@ -165,10 +146,8 @@ std::vector<double> simulate_frozen(const inference_row& r, const stack& s, cons
   const front_end_costs server = behind_server(r.workload) ? s.inference->front_end : front_end_costs{};
   const client_times mean = mean_times(summary, times, server);
   const double counted = r.counts_prompts ? r.workload.input.mean : 1;  // tokens counted per request
-  const double per_second =
-      r.workload.pooled() ? static_cast<double>(r.workload.concurrency) / mean.tpot_s
-                          : counted * r.workers() *
-                                (r.steady ? long_run(r, summary, mean) : summary.output_tokens / mean.makespan_s);
+  const double per_second = r.workload.pooled() ? static_cast<double>(r.workload.concurrency) / mean.tpot_s
+                                                : counted * r.workers() * summary.output_tokens / mean.makespan_s;
   const bool single = !summary.class_of.empty();
   std::vector<double> out;
   for (const metric_target& t : r.targets)
@@ -178,28 +157,19 @@ std::vector<double> simulate_frozen(const inference_row& r, const stack& s, cons
 }
 
 std::vector<double> simulate_row(inference_row& r, const stack& s) {
-  const auto note = [&](const std::string& text) {
-    r.record.notes += (r.record.notes.empty() ? "" : "; ") + text;
-  };
-  if (r.steady) return simulate_frozen(r, s, freeze(r, s));
-  serving_run run = run_with(r, s, {.traced = false});
-  if (!run.reasons.empty()) {  // the published run did fit
-    note("does not fit as modelled: " + run.reasons.front());
-    model unbounded = *r.net;
-    unbounded.max_positions = 0;
-    run = serve(r.hardware, s, unbounded, workload_of(r), {.kv_capacity_tokens = no_limit, .traced = false});
-  }
+  const inference_workload w = workload_of(r);
+  const serving_run run = serve(r.hardware, s, *r.net, w, {.traced = false});
   if (!run.reasons.empty()) {
     r.record.status = record_status::infeasible;
     r.record.reason = run.reasons.front();
     return {};
   }
-  const inference_workload w = workload_of(r);
   const inference_metrics m = measure_inference(run, w);
-  if (m.saturated) note("saturated at this rate: the batch is at its maximum");
-  const double share = static_cast<double>(w.replicas) / r.workload.replicas;
+  if (m.saturated)
+    r.record.notes +=
+        fmt::format("{}saturated at this rate: the batch is at its maximum", r.record.notes.empty() ? "" : "; ");
   std::vector<double> out;
-  for (const metric_target& t : r.targets) out.push_back(in_column(t, m, r, share));
+  for (const row_figure& f : figures_of(r)) out.push_back(f.factor * f.of(m));
   return out;
 }
 

@@ -17,12 +17,13 @@ namespace {
 using records_view = std::vector<const validation_record*>;
 
 value summary_of(const records_view& rows) {
-  std::set<std::pair<std::string, std::string>> ids, covered;
+  std::set<std::pair<std::string, std::string>> ids, covered, infeasible;
   std::vector<double> errors;
   std::size_t in_band = 0, banded = 0;
   const validation_record* worst = nullptr;
   for (const validation_record* r : rows) {
     if (r->status != record_status::excluded) ids.insert({r->table, r->id});
+    if (r->status == record_status::infeasible) infeasible.insert({r->table, r->id});
     const auto e = r->error();
     if (!e) continue;
     covered.insert({r->table, r->id});
@@ -39,6 +40,7 @@ value summary_of(const records_view& rows) {
   value out{value::object{}};
   out.set("count", static_cast<std::int64_t>(e.rows));
   out.set("coverage", ratio(static_cast<double>(covered.size()), ids.size()));
+  out.set("infeasible", static_cast<std::int64_t>(infeasible.size()));
   out.set("mean_abs_error", known(e.mean));
   out.set("median_abs_error", known(e.median));
   out.set("p90_abs_error", known(e.p90));
@@ -198,6 +200,9 @@ std::string validation_text(const std::vector<validation_record>& records, bool 
   for (const auto& [table, members] : by_table(records)) {
     const value s = grouped_summary(members);
     out += summary_line(table, s);
+    if (const std::int64_t n = *s.find("infeasible")->integer(); n > 0)
+      out += fmt::format("  {} {} infeasible as modelled and not simulated{}\n", n, n == 1 ? "id is" : "ids are",
+                         all_rows ? "" : "; --all says why");
     for (const auto& [key, groups] : *s.find("by")->members())
       for (const auto& [group, numbers] : *groups.members())
         if (key != "cell") out += summary_line("  " + key + " " + group, numbers);

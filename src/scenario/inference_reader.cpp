@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "nvlsim/serving/mlperf.hpp"
 #include "nvlsim/units/units_text.hpp"
 
 #include "scenario/cache_tiers_reader.hpp"
@@ -31,6 +32,7 @@ constexpr std::array<double, 3> seconds_per_time_unit = {1, 1e-3, 1e-6};
 const std::array<std::string, 4> draft_sources = {"mtp", "eagle3", "draft_model", "ngram"};
 const std::array<std::string, 2> state_precisions = {"fp32", "bf16"};
 const std::array<std::string, 5> load_kinds = {"offline", "closed_loop", "static_batch", "open_loop", "trace"};
+const std::array<std::string, 3> mlperf_scenarios = {"offline", "server", "interactive"};
 const std::array<std::string, 3> processes = {"poisson", "gamma", "fixed"};
 const std::array<std::string, 3> routers = {"round_robin", "least_loaded", "prefix_aware"};
 constexpr config::range<double> request_rate{1e-9, 1e9};
@@ -160,6 +162,29 @@ void read_trace(config::reader& r, inference_workload& w) {
   if (r.has({"requests_per_s", {"request_rate"}})) read_arrivals(r, w.arrivals);
 }
 
+/// MLPerf's rules, of what is already read of the load.
+void read_mlperf(config::reader r, inference_workload& w) {
+  static const std::vector<std::string> benchmarks = [] {
+    std::vector<std::string> out;
+    for (const mlperf_benchmark& b : mlperf_benchmarks()) out.emplace_back(b.name);
+    return out;
+  }();
+  mlperf_rules rules;
+  rules.scenario = static_cast<mlperf_scenario>(r.one_of("scenario", mlperf_scenarios));
+  rules.benchmark = benchmarks[r.one_of("benchmark", benchmarks)];
+  const bool offline = rules.scenario == mlperf_scenario::offline;
+  if (w.load != (offline ? load_kind::offline : load_kind::open_loop))
+    r.fail("scenario", offline ? "the offline scenario needs load kind offline"
+                               : "server and interactive scenarios need load kind open_loop");
+  else if (!offline && (w.arrivals.process != arrival_process::poisson || w.sessions))
+    r.fail("scenario", "requests of MLPerf's servers arrive one by one as a Poisson process");
+  const mlperf_benchmark& b = *find_mlperf_benchmark(rules.benchmark);
+  if (rules.scenario == mlperf_scenario::interactive && !b.interactive)
+    r.fail("benchmark", fmt::format("{} has no interactive scenario", b.name));
+  else w.mlperf = rules;
+  r.done();
+}
+
 /// Rejects members of other kinds of load. Ignores them if the kind itself is unknown.
 void refuse_others(config::reader& r, load_kind kind) {
   const value* named = r.raw("kind");
@@ -184,10 +209,12 @@ void refuse_others(config::reader& r, load_kind kind) {
 
 void read_load(config::reader r, inference_workload& w) {
   w.load = static_cast<load_kind>(r.one_of("kind", load_kinds));
+  const bool by_rules = r.has("mlperf");
   if (w.load == load_kind::trace) {
     read_trace(r, w);
   } else {
-    w.requests = r.integer({"requests", {"num_prompts"}}, positive_int);
+    const config::key requests{"requests", {"num_prompts"}};
+    if (!by_rules || r.has(requests)) w.requests = r.integer(requests, positive_int);
     if (w.load == load_kind::closed_loop)
       w.concurrency = r.integer({"concurrency", {"max_concurrency"}}, positive_int);
     if (w.load == load_kind::open_loop) read_arrivals(r, w.arrivals);
@@ -201,10 +228,17 @@ void read_load(config::reader r, inference_workload& w) {
   }
   refuse_others(r, w.load);
   if (auto i = r.find_child("images")) w.images = read_images(std::move(*i));
+  if (auto m = r.find_child("mlperf")) read_mlperf(std::move(*m), w);
+  if (w.mlperf) w.requests = std::max(w.requests, mlperf_requests(w));
+  if (by_rules)
+    for (const char* k : {"warmup", "tail"})
+      r.belongs(k, "loads without rules of MLPerf, which count every request");
   w.measured.steady = w.load == load_kind::closed_loop && !r.has("warmup") && !r.has("tail");
   const double margin = w.load == load_kind::open_loop ? usual_margin : 0;
-  w.measured.warmup = r.number_or("warmup", margin, {0, 0.9});
-  w.measured.tail = r.number_or("tail", margin, {0, 0.9});
+  if (!by_rules) {
+    w.measured.warmup = r.number_or("warmup", margin, {0, 0.9});
+    w.measured.tail = r.number_or("tail", margin, {0, 0.9});
+  }
   if (w.measured.warmup + w.measured.tail > 0.95)
     r.fail("warmup", "warmup and tail leave less than 5 % of the requests to measure");
   r.done();
@@ -351,6 +385,7 @@ inference_workload read_inference_workload(config::reader& r, const checkpoint_s
   read_engine_of(r.child("engine"), checkpoint, w);
   read_load(r.child("load"), w);
   if (auto slo = r.find_child("slo")) read_objective(std::move(*slo), w.objective);
+  else if (w.mlperf) w.objective = mlperf_objective(*w.mlperf);
   if (auto layout = r.find_child("layout")) read_layout(std::move(*layout), w);
   refuse_replaced(r);
   w.tiers = read_cache_tiers(r);
@@ -386,8 +421,11 @@ value written_engine(const inference_workload& w) {
   if (w.attention_weights) out.set("attention_weights", name(*w.attention_weights));
   if (w.expert_weights) out.set("expert_weights", name(*w.expert_weights));
   // Pools say the settings that they may have.
-  for (const engine_field& f : engine_fields)
-    if (!w.pooled() || !f.refused_in(engine_place::decode_pool).empty()) write_setting(out, f, w.engine);
+  for (const engine_field& f : engine_fields) {
+    const bool of_pool = w.pooled() && (f.refused_in(engine_place::decode_pool).empty() ||
+                                        (w.prefill_pool && f.refused_in(engine_place::prefill_pool).empty()));
+    if (!of_pool) write_setting(out, f, w.engine);
+  }
   if (w.drafts.draft_tokens > 0) out.set("speculative", written_drafts(w.drafts));
   if (w.adapters.rank > 0)
     out.set("adapters", value::object{{"rank", w.adapters.rank}, {"count", w.adapters.count}});
@@ -425,6 +463,11 @@ value written_load(const inference_workload& w) {
     out.set("sessions", std::move(s));
   }
   if (w.images) out.set("images", written_images(*w.images));
+  if (w.mlperf) {
+    out.set("mlperf", value::object{{"scenario", named(w.mlperf->scenario, mlperf_scenarios)},
+                                    {"benchmark", w.mlperf->benchmark}});
+    return out;
+  }
   out.set("warmup", w.measured.steady ? value{} : value{w.measured.warmup});
   out.set("tail", w.measured.steady ? value{} : value{w.measured.tail});
   return out;

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "nvlsim/search/highest_load.hpp"
+#include "nvlsim/serving/mlperf.hpp"
 #include "nvlsim/units/units_text.hpp"
 
 namespace nvlsim {
@@ -45,6 +46,7 @@ inference_workload with_load(inference_workload w, double load, std::int64_t lon
     w.requests = std::max<std::int64_t>(w.concurrency, std::llround(each * load));
   } else if (w.load == load_kind::open_loop || !w.replay->timed) {
     w.arrivals.rate_per_s = load;
+    if (w.mlperf) w.requests = std::max(w.requests, mlperf_requests(w));
   } else {
     w.rate_scale = load;
   }

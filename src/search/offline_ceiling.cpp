@@ -27,7 +27,7 @@ std::int64_t requests_of_worker(const inference_workload& w) {
 
 bool has_ceiling(const inference_workload& w) {
   return (w.load == load_kind::offline || w.load == load_kind::static_batch) && dealt(w) &&
-         w.measured.warmup <= 0 && w.measured.tail <= 0 && !w.measured.steady;
+         w.measured.warmup <= 0 && w.measured.tail <= 0 && !w.measured.steady && !w.mlperf;
 }
 
 offline_ceiling ceiling_of(const serving_case& c) {

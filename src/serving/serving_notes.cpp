@@ -73,6 +73,10 @@ std::vector<std::string> serving_notes(const serving_case& c, std::int64_t worke
   if (w.load != load_kind::trace && !w.sessions && busy < workers)
     out.push_back(fmt::format("{} of {} workers (replicas x pp) have no requests", workers - busy, workers));
   trace_notes(w, out);
+  if (w.mlperf)
+    out.push_back(
+        fmt::format("MLPerf's rules ({}): {} requests, a run of ten minutes or more, every request counts",
+                    w.mlperf->benchmark, w.requests));
   if (w.measured.warmup > 0 || w.measured.tail > 0)
     out.push_back(
         fmt::format("the first {:.4g} % and the last {:.4g} % of the arriving requests are not counted; rates "

@@ -10,7 +10,7 @@
 namespace nvlsim {
 namespace {
 
-constexpr double classes_per_doubling = 8, steady_share = 0.6;
+constexpr double classes_per_doubling = 8;
 
 std::int32_t bin(double x) { return static_cast<std::int32_t>(classes_per_doubling * std::log2(x + 1)); }
 
@@ -41,9 +41,6 @@ class class_book {
  public:
   explicit class_book(std::vector<iteration_class>& out) : out_(out) {}
   std::vector<std::int32_t> add_worker(const std::vector<iteration>& all) {
-    std::int64_t largest = 0;
-    for (const iteration& it : all) largest = std::max(largest, it.decodes);
-    const double steady = steady_share * static_cast<double>(largest);
     std::vector<std::int32_t> at;
     at.reserve(all.size());
     for (const iteration& it : all) {
@@ -54,7 +51,6 @@ class class_book {
       iteration_class& c = out_[static_cast<std::size_t>(place->second)];
       add(c.mean, it);
       c.count += 1;
-      c.steady += static_cast<double>(it.decodes) > steady ? 1 : 0;
       at.push_back(place->second);
     }
     return at;
@@ -110,10 +106,8 @@ double add_first_token(const request_record& r, const std::vector<worker_times>&
 
 }  // namespace
 
-run_summary summarise(const std::vector<worker_iterations>& workers, const std::vector<request_record>& requests,
-                      double tokens_per_step) {
+run_summary summarise(const std::vector<worker_iterations>& workers, const std::vector<request_record>& requests) {
   run_summary out;
-  out.tokens_per_step = tokens_per_step;
   class_book prefill_book(out.prefill), decode_book(out.decode);
   std::vector<worker_times> all;
   for (const worker_iterations& w : workers)
@@ -153,18 +147,14 @@ run_summary summarise(const std::vector<worker_iterations>& workers, const std::
 
 client_times mean_times(const run_summary& s, const class_times& times, const front_end_costs& f) {
   client_times out;
-  double steady_time = 0, steady_tokens = 0;
   for (std::size_t i = 0; i < s.decode.size(); ++i) {
     const iteration_class& c = s.decode[i];
     out.ttft_s += c.first_token * times.decode[i];
     out.tpot_s += c.per_token * times.decode[i];
     out.makespan_s += c.count * times.decode[i];
-    steady_time += c.steady * times.decode[i];
-    steady_tokens += c.steady * (s.tokens_per_step * c.mean.decodes + c.mean.finished_prompts);
   }
   for (std::size_t i = 0; i < s.prefill.size(); ++i) out.ttft_s += s.prefill[i].first_token * times.prefill[i];
   out.ttft_s += s.between_s + f.held_back_s(s.mean_output - 1, out.tpot_s) + f.way_in(s.mean_input).base();
-  if (steady_time > 0) out.steady_tokens_per_s = steady_tokens / steady_time;
   return out;
 }
 

@@ -34,8 +34,6 @@ struct inference_row {
   std::optional<double> request_rate;  ///< open loop: requests/s over all replicas
   double gpus = 1;
   bool counts_prompts = false;  ///< throughput counts prompt tokens
-  bool steady = false;          ///< a long run: throughput of a full batch, corrected for ramp-up and drain
-  double samples = 0;           ///< minimum number of requests in a long run
 
   int workers() const { return workload.replicas * workload.pp; }
 };

@@ -34,6 +34,18 @@ enum class router_policy {
   prefix_aware   ///< the fewest tokens to compute and hold, excluding cached prefixes
 };
 
+/// The scenarios of MLPerf Inference that servers of language models run.
+enum class mlperf_scenario {
+  offline,     ///< all samples at once
+  server,      ///< Poisson arrivals under limits on TTFT and TPOT
+  interactive  ///< the same under tighter limits
+};
+/// A run that is measured by MLPerf's rules. [docs/serving.md#mlperf]
+struct mlperf_rules {
+  mlperf_scenario scenario = mlperf_scenario::offline;
+  std::string benchmark;  ///< one of `mlperf_benchmarks`
+};
+
 /// What guesses the tokens that a step checks.
 enum class draft_source {
   mtp,     ///< the model's prediction module
@@ -95,6 +107,8 @@ struct inference_workload : rank_counts {
   bool front_end =
       true;  ///< requests of loads with clients pass through an API server; false: the engine is called in process
   measured_part measured;
+  /// The run lasts at least ten minutes and all requests count; `requests` is then the fewest that are sent.
+  std::optional<mlperf_rules> mlperf;
   service_objective objective;
   router_policy router = router_policy::round_robin;
   std::optional<router_policy> pool_router;  ///< of the workers of pools, if the layout says

@@ -21,7 +21,6 @@ struct worker_iterations {
 struct iteration_class {
   iteration_content mean;
   double count = 0;
-  double steady = 0;       ///< those with more than 0.6 of the largest batch
   double first_token = 0;  ///< iterations between the arrival of a request and its first token
   double per_token = 0;    ///< iterations between two of its tokens
 };
@@ -37,20 +36,19 @@ struct request_progress {
 struct run_summary {
   std::vector<iteration_class> prefill, decode;  ///< of workers that only prefill, and of the others
   double between_s = 0;  ///< mean time of a request outside iterations: transfers, and waits for a worker to begin
-  double output_tokens = 0, mean_input = 0, mean_output = 0, tokens_per_step = 1;
+  double output_tokens = 0, mean_input = 0, mean_output = 0;
   // Of a single worker, for medians.
   std::vector<std::int32_t> class_of;  ///< by iteration
   std::vector<request_progress> requests;
 };
 
 /// Builds eight classes per doubling of decodes and of prompt tokens.
-run_summary summarise(const std::vector<worker_iterations>& workers, const std::vector<request_record>& requests,
-                      double tokens_per_step);
+run_summary summarise(const std::vector<worker_iterations>& workers, const std::vector<request_record>& requests);
 
 /// Latencies as seen by clients, over all requests.
 struct client_times {
   double ttft_s = 0, tpot_s = 0;
-  double makespan_s = 0, steady_tokens_per_s = 0;  ///< of a single worker that never idles
+  double makespan_s = 0;  ///< of a single worker that never idles
 };
 /// Durations of the classes of a summary.
 struct class_times {

@@ -56,6 +56,74 @@ TEST_CASE("Inference reader reads every member") {
   CHECK(w.replicas == 36);
 }
 
+std::string by_rules(const std::string& load, const std::string& rest = "") {
+  return R"({"kind": "inference", "engine": {"weights": "fp8"}, "layout": {"tp": 2},)" + rest +
+         R"("load": {"input": {"mean": 195}, "output": {"mean": 270}, )" + load + "}}";
+}
+
+TEST_CASE("MLPerf's rules give the number of requests, what counts and the objective") {
+  const inference_read server = read_inference(by_rules(
+      R"("kind": "open_loop", "requests_per_s": 170,
+          "mlperf": {"scenario": "server", "benchmark": "llama2-70b"})"));
+  CHECK(server.problems.empty());
+  CHECK(server.workload.requests == 102'000);
+  CHECK(server.workload.measured.warmup == 0);
+  CHECK(server.workload.objective.ttft_s == 2);
+  CHECK(server.workload.objective.tpot_s == 0.2);
+  CHECK(server.workload.objective.share == 0.99);
+  const inference_read offline = read_inference(
+      by_rules(R"("kind": "offline", "mlperf": {"scenario": "offline", "benchmark": "llama3.1-405b"})"));
+  CHECK(offline.problems.empty());
+  CHECK(offline.workload.requests == 8'313);
+  CHECK_FALSE(offline.workload.objective.any());
+  const inference_read own = read_inference(by_rules(R"("kind": "open_loop", "requests_per_s": 1, "requests": 5000,
+                  "mlperf": {"scenario": "interactive", "benchmark": "llama2-70b"})",
+                                                     R"("slo": {"ttft": "1 s", "share": 0.5},)"));
+  CHECK(own.problems.empty());
+  CHECK(own.workload.requests == 5000);  // more than the rules ask for
+  CHECK_FALSE(own.workload.objective.tpot_s);
+  for (const inference_read* r : {&server, &offline, &own}) {
+    const inference_read again = read_members(write_inference_workload(r->workload));
+    CHECK(again.problems.empty());
+    CHECK(again.workload.requests == r->workload.requests);
+    CHECK(again.workload.mlperf->benchmark == r->workload.mlperf->benchmark);
+    CHECK(again.workload.mlperf->scenario == r->workload.mlperf->scenario);
+    CHECK(again.workload.objective.ttft_s == r->workload.objective.ttft_s);
+  }
+}
+
+TEST_CASE("A prefix cache that the engine has for its prefill pool is read again as it was written") {
+  const inference_read r = read_inference(R"({"kind": "inference", "engine": {"weights": "fp8", "prefix_cache": true},
+    "layout": {"prefill": {"tp": 1}, "decode": {"tp": 2}},
+    "load": {"kind": "offline", "requests": 10, "input": {"mean": 195}, "output": {"mean": 270}}})");
+  CHECK(r.problems.empty());
+  const inference_read again = read_members(write_inference_workload(r.workload));
+  CHECK(again.problems.empty());
+  CHECK(again.workload.prefill_pool->engine.prefix_cache == true);
+}
+
+TEST_CASE("MLPerf's rules refuse what they do not allow") {
+  const auto problem = [](const std::string& load) {
+    const inference_read r = read_inference(by_rules(load));
+    return r.problems.size() == 1 ? r.problems.front() : std::to_string(r.problems.size()) + " problems";
+  };
+  const std::string server = R"("kind": "open_loop", "requests_per_s": 1, )";
+  using Catch::Matchers::Contains;
+  CHECK_THAT(problem(R"("kind": "offline", "mlperf": {"scenario": "server", "benchmark": "llama2-70b"})"),
+             Contains("load kind open_loop"));
+  CHECK_THAT(problem(server + R"("mlperf": {"scenario": "offline", "benchmark": "llama2-70b"})"),
+             Contains("load kind offline"));
+  CHECK_THAT(problem(server + R"("warmup": 0.1, "mlperf": {"scenario": "server", "benchmark": "llama2-70b"})"),
+             Contains("warmup"));
+  CHECK_THAT(
+      problem(server + R"("arrivals": "fixed", "mlperf": {"scenario": "server", "benchmark": "llama2-70b"})"),
+      Contains("Poisson"));
+  CHECK_THAT(problem(server + R"("mlperf": {"scenario": "interactive", "benchmark": "mixtral-8x7b"})"),
+             Contains("interactive"));
+  CHECK_THAT(problem(server + R"("mlperf": {"scenario": "server", "benchmark": "resnet50"})"),
+             Contains("llama2-70b"));
+}
+
 TEST_CASE("Inference reader reads pools and drafts") {
   const inference_read r = read_inference(R"({
     "engine": {"weights": "nvfp4", "max_num_tokens": 4096, "speculative": {"draft_tokens": 3, "acceptance": 0.5}},

@@ -227,7 +227,7 @@ TEST_CASE("Classes of the iterations of pools give their means", "[disaggregatio
   request_lengths lengths;
   for (int i = 0; i < 100; ++i) lengths.emplace_back(100 + 37 * i % 900, 2 + 13 * i % 50);
   const pooled_run run = run_pools(lengths, s, 0.02, 0.01);
-  const run_summary sum = summarise(run.workers, run.outcome.requests, 1);
+  const run_summary sum = summarise(run.workers, run.outcome.requests);
   const client_times t = mean_times(
       sum, {std::vector<double>(sum.prefill.size(), 0.02), std::vector<double>(sum.decode.size(), 0.01)}, {});
   double ttft = 0, tpot = 0;

@@ -15,7 +15,7 @@ struct recorded {
   std::vector<worker_iterations> workers = std::vector<worker_iterations>(1);
   std::vector<request_record> requests;
 
-  run_summary summary() const { return summarise(workers, requests, 1); }
+  run_summary summary() const { return summarise(workers, requests); }
 };
 recorded closed_loop(std::int64_t clients) {
   server_settings s;
