@@ -93,7 +93,8 @@ TEST_CASE("MLPerf's rules give the number of requests, what counts and the objec
 }
 
 TEST_CASE("A prefix cache that the engine has for its prefill pool is read again as it was written") {
-  const inference_read r = read_inference(R"({"kind": "inference", "engine": {"weights": "fp8", "prefix_cache": true},
+  const inference_read r =
+      read_inference(R"({"kind": "inference", "engine": {"weights": "fp8", "prefix_cache": true},
     "layout": {"prefill": {"tp": 1}, "decode": {"tp": 2}},
     "load": {"kind": "offline", "requests": 10, "input": {"mean": 195}, "output": {"mean": 270}}})");
   CHECK(r.problems.empty());
