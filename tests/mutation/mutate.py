@@ -13,6 +13,7 @@ Input number i of a seed is always the same, so that "--seed 7 --from 1234 --cou
 Exit code 1 with a list of faults by their kind, else 0, also after an interruption. docs/reliability.md has what long runs found."""
 import argparse
 import collections
+import contextlib
 import itertools
 import json
 import os
@@ -87,7 +88,13 @@ class Server:
         self.process.stdin.write(struct.pack("I", len(data)) + data)
         (child,) = self.numbers(1)
         late = threading.Event()
-        timer = threading.Timer(seconds, lambda: (late.set(), os.killpg(child, 9)))
+
+        def end_it():
+            late.set()
+            with contextlib.suppress(ProcessLookupError):  # it has just ended
+                os.killpg(child, 9)
+
+        timer = threading.Timer(seconds, end_it)
         timer.start()
         status, peak = self.numbers(2)
         timer.cancel()

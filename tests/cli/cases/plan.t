@@ -159,7 +159,7 @@ Refused shapes are named, and launch commands have limits, hosts and the checkpo
     tp 3: tp 3 does not divide 128 attention heads
     tp 6: tp 6 does not divide 128 attention heads
     tp 9: tp 9 does not divide 128 attention heads
-      routed models (--weights); KV cache fp8 (--kv-cache)
+      checkpoints of routed models (--weights); KV cache fp8 (--kv-cache)
   launch with vllm
     # the checkpoint must have nvfp4 weights, attention bf16; replace the model's name if your checkpoint differs
     # each on 3 hosts of 4 GPUs: the command on HOST0, and on each other with --headless --data-parallel-start-rank RANK

@@ -86,8 +86,8 @@ Caches as flows need a load without a clock; settings without effect are reporte
     makespan_s                          86.81 s  90 %: 46.79 s .. 2.684 min
     gpus                                     72
     offered_requests_per_s                    -
-    requests_in_flight                  2076.94
-    time_in_system_s                    22.67 s
+    requests_in_flight                     2048
+    time_in_system_s                    22.35 s
     measured_requests                      2049
     slo_attained_fraction                 100 %
     prefix_cache_hit_fraction               0 %

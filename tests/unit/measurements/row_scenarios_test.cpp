@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 
@@ -45,12 +46,26 @@ std::string difference(const row_scenario& row, const std::map<std::string, vali
   return "";
 }
 
+/// A table with every n-th row of another, from the first on. All of them have taken two minutes of CPU time.
+std::filesystem::path thinned(const std::filesystem::path& table, std::size_t n) {
+  const std::filesystem::path out =
+      std::filesystem::path(NVLSIM_BINARY_DIR) / ("every-so-many-" + table.filename().string());
+  std::ifstream in(table);
+  std::ofstream to(out);
+  std::string line;
+  for (std::size_t i = 0; std::getline(in, line); ++i)
+    if (i == 0 || (i - 1) % n == 0) to << line << '\n';
+  return out;
+}
+
 TEST_CASE("Running the scenario of a row gives what validating the row gives") {
   const data_folders data = folders_under(NVLSIM_SOURCE_DIR);
-  for (const char* table : {"inference.csv"}) {
+  for (const char* shipped_table : {"inference.csv"}) {
+    const std::filesystem::path table = thinned(shipped(shipped_table), 9);
     std::map<std::string, std::map<std::string, validation_record>> records;
-    for (validation_record& r : validate_table(shipped(table), data)) records[r.id][r.metric] = r;
-    const std::vector<row_scenario> rows = row_scenarios(shipped(table), data);
+    for (validation_record& r : validate_table(table, data)) records[r.id][r.metric] = r;
+    const std::vector<row_scenario> rows = row_scenarios(table, data);
+    CHECK(rows.size() > 250);
     std::vector<std::string> wrong(rows.size());
     in_parallel(rows.size(), [&](std::size_t i) { wrong[i] = difference(rows[i], records.at(rows[i].id), data); });
     std::size_t simulated = 0;

@@ -136,7 +136,7 @@ TEST_CASE("A plan takes overrides of the stack of one part") {
   post_training_question q = question(8);
   const double before = plan_post_training(q).best->step_time_s;
   diagnostics problems;
-  apply_to(q.base, {"/workload/training/stack/training/time_factor", "3"}, problems);
+  apply_to(q.base, {override_option{"/workload/training/stack/training/time_factor", "3"}}, problems);
   REQUIRE(problems.empty());
   const post_training_plan after = plan_post_training(q);
   CHECK(after.best->step_time_s > 1.1 * before);
