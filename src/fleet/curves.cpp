@@ -14,6 +14,17 @@ replica_point between(const replica_point& a, const replica_point& b, double sha
           mix(a.e2e_s, b.e2e_s), mix(a.power_W, b.power_W)};
 }
 
+/// More machines or racks that are taken back than these take minutes to play.
+constexpr double max_evictions = 1e6;
+
+/// How often a seller would take something back, if all is in use all the time.
+double expected_evictions(const fleet_spec& f) {
+  if (!(f.evictions.after_s > 0)) return 0;
+  const std::int64_t each =
+      f.evictions.takes_rack ? 1 : (f.gpus_per_rack + f.evictions.machine_gpus - 1) / f.evictions.machine_gpus;
+  return static_cast<double>(f.racks * each) * f.duration_s / f.evictions.after_s;
+}
+
 }  // namespace
 
 replica_point replica_curve::at(double requests_per_s) const {
@@ -59,6 +70,11 @@ std::vector<std::string> fleet_problems(const fleet_spec& f) {
   }
   if (const std::int64_t all = f.racks * f.gpus_per_rack; least > all)
     out.push_back(fmt::format("the services need at least {} GPUs; the racks have {}", least, all));
+  if (const double all = expected_evictions(f); all > max_evictions)
+    out.push_back(fmt::format(
+        "{:.2g} evictions of spot {} are too many to simulate (at most {:.0e}); give a longer eviction_after or a "
+        "shorter duration",
+        all, f.evictions.takes_rack ? "racks" : "machines", max_evictions));
   return out;
 }
 

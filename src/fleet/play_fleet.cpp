@@ -346,15 +346,23 @@ class fleet_player {
     return (about(i).gpus + f_.evictions.machine_gpus - 1) / f_.evictions.machine_gpus;
   }
 
+  std::int64_t machines_in_use() const {
+    std::int64_t out = 0;
+    for (std::size_t i = 0; i < states_.size(); ++i)
+      out += static_cast<std::int64_t>(states_[i].replicas.size()) * machines(i);
+    return out;
+  }
+
   /// Takes back machines, or racks, that are in use.
   void reclaim(double now) {
     const fleet_evictions& e = f_.evictions;
     if (!(e.after_s > 0)) return;
-    std::int64_t used = 0;
-    for (std::size_t i = 0; i < states_.size(); ++i)
-      used += static_cast<std::int64_t>(states_[i].replicas.size()) * machines(i);
-    hazard_ += static_cast<double>(e.takes_rack ? f_.racks : used) * f_.tick_s / e.after_s;
+    hazard_ += static_cast<double>(e.takes_rack ? f_.racks : machines_in_use()) * f_.tick_s / e.after_s;
     while (hazard_ >= next_eviction_) {
+      if (machines_in_use() == 0) {  // nothing is left to take
+        next_eviction_ = hazard_ + exponential(evictions_);
+        return;
+      }
       next_eviction_ += exponential(evictions_);
       if (e.takes_rack)
         reclaim_rack(static_cast<std::int64_t>(evictions_() % static_cast<std::uint64_t>(f_.racks)), now);
@@ -372,11 +380,7 @@ class fleet_player {
   }
 
   void reclaim_machine(double now) {
-    std::int64_t used = 0;
-    for (std::size_t i = 0; i < states_.size(); ++i)
-      used += static_cast<std::int64_t>(states_[i].replicas.size()) * machines(i);
-    if (used == 0) return;
-    auto which = static_cast<std::int64_t>(evictions_() % static_cast<std::uint64_t>(used));
+    auto which = static_cast<std::int64_t>(evictions_() % static_cast<std::uint64_t>(machines_in_use()));
     for (std::size_t i = 0; i < states_.size(); ++i) {
       const auto here = static_cast<std::int64_t>(states_[i].replicas.size()) * machines(i);
       if (which >= here) {
