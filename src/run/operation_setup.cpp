@@ -7,6 +7,7 @@
 #include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/facility/facility.hpp"
 #include "nvlsim/network/fabric_path.hpp"
+#include "nvlsim/run/operation_job.hpp"
 #include "nvlsim/run/run.hpp"
 
 namespace nvlsim {
@@ -61,17 +62,16 @@ void price_copies(operation_setup& s, const cluster_job& j) {
   }
 }
 
-/// How many saves go to a tier, where that is to be found.
+/// More failures than this take minutes to play.
+constexpr double max_failures = 1e8;
+
+}  // namespace
+
 void choose_multiples_of_saves(operation_setup& s) {
   if (!s.save.tiers.back().best_every) return;
   const std::vector<tier_use> best = best_tiers(s, tiers_of(s), s.save.interval);
   for (std::size_t t = 1; t < best.size(); ++t) s.save.tiers[t].every = best[t].every;
 }
-
-/// More failures than this take minutes to play.
-constexpr double max_failures = 1e8;
-
-}  // namespace
 
 const training_workload& training_of(const cluster_job& j) {
   return std::get<training_workload>(j.alone->workload);

@@ -78,6 +78,7 @@ class operation_layouts final : public search_space {
   evaluation evaluate_layout(std::size_t group, std::size_t index, bool) const override {
     priced_operation job = priced(group);
     job.study.setup.save.interval = seconds::from_base(static_cast<double>(intervals_[index / modes_.size()]));
+    choose_multiples_of_saves(job.study.setup);
     job.study.setup.recovery.mode = static_cast<recovery_mode>(modes_[index % modes_.size()]);
     value numbers{value::object{}};
     set_metrics(numbers, measure_alone(scenario_, job));

@@ -23,6 +23,9 @@ struct priced_operation {
 };
 /// Prices the job's step with everything healthy and with each degraded part. Requires `is_followed_alone`.
 priced_operation price_alone(const scenario& s);
+/// The best multiple of the interval between saves for each tier, where they are to be found. Call it again after
+/// the interval of a setup changes.
+void choose_multiples_of_saves(operation_setup& s);
 /// Plays it for the scenario's seeds, and measures. The same as a run, but for the cap of a facility.
 operation_metrics measure_alone(const scenario& s, const priced_operation& job);
 

@@ -27,6 +27,24 @@ search_result search_months(std::vector<search_restriction> only, int jobs = 2, 
   return search_layouts(test::shipped_scenario("operation/llama3.1-405b-gb300-4608-90-days", eight_racks), o);
 }
 
+/// Whether a layout's metrics are those of the scenario's run with it.
+void agrees_with_a_run(const search_result& found, const found_layout& l, std::vector<override_option> sets) {
+  for (const auto& [pointer, v] : found.everywhere) sets.push_back({pointer, to_json(v, 0)});
+  for (std::size_t i = 0; i < l.parameters.size(); ++i)
+    sets.push_back({found.pointers[i], to_json(l.parameters[i], 0)});
+  const result run =
+      run_scenario(test::shipped_scenario("operation/llama3.1-405b-gb300-4608-90-days", sets), {.simulate = false})
+          .outcome;
+  REQUIRE(run.status == run_status::ok);
+  for (std::size_t m = 0; m < found.metrics.size(); ++m) {
+    INFO(found.metrics[m]);
+    const value* v = run.metrics.find(found.metrics[m]);
+    REQUIRE(v);
+    REQUIRE((v->number() != nullptr) == l.metrics[m].has_value());
+    if (v->number()) CHECK(*l.metrics[m] == Approx(*v->number()).epsilon(1e-9));
+  }
+}
+
 TEST_CASE("The best months that a search finds are those of a run") {
   const search_result found = search_months({{"checkpoint_interval", {"120", "3600"}},
                                              {"gpus_per_rack", {"64", "72"}},
@@ -34,23 +52,24 @@ TEST_CASE("The best months that a search finds are those of a run") {
   CHECK(found.candidates == 12);
   REQUIRE(found.found == 12);
   CHECK(found.objective == "tokens_per_s");
-  for (const found_layout* l : {&found.best.front(), &found.best.back()}) {
-    std::vector<override_option> sets = eight_racks;
-    for (const auto& [pointer, v] : found.everywhere) sets.push_back({pointer, to_json(v, 0)});
-    for (std::size_t i = 0; i < l->parameters.size(); ++i)
-      sets.push_back({found.pointers[i], to_json(l->parameters[i], 0)});
-    const result run = run_scenario(test::shipped_scenario("operation/llama3.1-405b-gb300-4608-90-days", sets),
-                                    {.simulate = false})
-                           .outcome;
-    REQUIRE(run.status == run_status::ok);
-    for (std::size_t m = 0; m < found.metrics.size(); ++m) {
-      INFO(found.metrics[m]);
-      const value* v = run.metrics.find(found.metrics[m]);
-      REQUIRE(v);
-      REQUIRE((v->number() != nullptr) == l->metrics[m].has_value());
-      if (v->number()) CHECK(*l->metrics[m] == Approx(*v->number()).epsilon(1e-9));
-    }
-  }
+  for (const found_layout* l : {&found.best.front(), &found.best.back()})
+    agrees_with_a_run(found, *l, eight_racks);
+}
+
+TEST_CASE("A search of intervals finds the best multiples of each, as a run does") {
+  std::vector<override_option> sets = eight_racks;
+  sets.push_back({"/workload/checkpoint/interval", "60 s"});
+  sets.push_back({"/workload/checkpoint/tiers",
+                  R"({"neighbour": {"write": "20 GB/s", "read": "20 GB/s"},
+                      "store": {"write": "2 GB/s", "read": "2 GB/s", "every": "best"}})"});
+  search_options o;
+  o.gpus = 576;
+  o.top = 1000;
+  o.restrictions = {{"checkpoint_interval", {"60", "1200"}}, {"gpus_per_rack", {"72"}}};
+  const search_result found =
+      search_layouts(test::shipped_scenario("operation/llama3.1-405b-gb300-4608-90-days", sets), o);
+  REQUIRE(found.found == 2);
+  for (const found_layout& l : found.best) agrees_with_a_run(found, l, sets);
 }
 
 search_options spare_trays(const std::string& objective, const std::string& also) {
