@@ -158,6 +158,9 @@ void read_saves(reader& workload, training_operation& out) {
       out.save.tiers.push_back(read_tier(*t, static_cast<save_place>(i)));
   if (r.has("tiers") && !tiers.has("store"))
     tiers.fail("store", "is missing; only a store survives every failure");
+  if (!out.save.tiers.empty() && out.save.tiers.front().best_every)
+    tiers.fail(save_place_names[static_cast<std::size_t>(out.save.tiers.front().to)],
+               "\"every\" as \"best\" has no effect for the first tier, which takes every save");
   tiers.done();
   for (std::size_t i = 1; i < out.save.tiers.size(); ++i)
     if (out.save.tiers[i].best_every != out.save.tiers.back().best_every)
@@ -194,6 +197,9 @@ recovery_policy read_recovery(reader& workload, std::optional<std::int64_t>& rep
   p.shards.computed = read_one_of(r, "computed", shards_computed_names, shards_computed::held);
   p.shards.rejoin = r.boolean_or("rejoin", true);
   p.batch = read_one_of(r, "batch", short_batch_names, short_batch::shrinks);
+  if (p.batch == short_batch::kept && (p.mode == recovery_mode::restart || p.mode == recovery_mode::redundant))
+    r.fail("batch", "\"kept\" has no effect with mode " + recovery_mode_names[static_cast<std::size_t>(p.mode)] +
+                        "; it needs elastic or replica");
   r.done();
   return p;
 }

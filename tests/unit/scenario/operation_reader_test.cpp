@@ -106,6 +106,18 @@ TEST_CASE("What cannot be is refused") {
         std::string::npos);
 }
 
+TEST_CASE("Settings of saves and recoveries that would have no effect are refused") {
+  // The first place takes every save, whichever it is.
+  const std::vector<override_option> store_alone = {
+      {"/workload/checkpoint/tiers", R"({"store": {"write": "1 GB/s", "read": "1 GB/s", "every": "best"}})"}};
+  CHECK(problems_of(store_alone).find("no effect for the first tier") != std::string::npos);
+  for (const char* mode : {"restart", "redundant"})
+    CHECK(problems_of({{"/workload/recovery/mode", mode}, {"/workload/recovery/batch", "kept"}})
+              .find("/workload/recovery/batch") != std::string::npos);
+  for (const char* mode : {"elastic", "replica"})
+    CHECK(problems_of({{"/workload/recovery/mode", mode}, {"/workload/recovery/batch", "kept"}}).empty());
+}
+
 const std::string shared = (root / "scenarios/operation/gb300-14-racks-shared.json").string();
 
 std::string problems_of_shared(const std::vector<override_option>& sets) {
