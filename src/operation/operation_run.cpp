@@ -67,16 +67,18 @@ struct stops_of {
   const component* kind = nullptr;
   double a_day = 0;
 };
+/// Failures a day of a kind that meet the job: those of its program and of the site all, others by its trays.
+double met_a_day(const component& k, const operation_setup& s) {
+  const bool everywhere = k.of == cluster_part::process || k.of == cluster_part::site;
+  const double share =
+      everywhere ? 1 : static_cast<double>(s.asked.slots) / static_cast<double>(s.cluster.trays());
+  return failures_per_day(k, s.cluster, s.asked.slots * s.cluster.gpus_per_tray) * share;
+}
+
 std::vector<stops_of> stops_by_component(const operation_setup& s) {
-  const std::int64_t gpus = s.asked.slots * s.cluster.gpus_per_tray;
   std::vector<stops_of> out;
-  for (const component& k : s.failures.components) {
-    if (k.effect != failure_effect::stops || k.tolerated.peek() > 0) continue;
-    const bool everywhere = k.of == cluster_part::process || k.of == cluster_part::site;
-    const double share =
-        everywhere ? 1 : static_cast<double>(s.asked.slots) / static_cast<double>(s.cluster.trays());
-    out.push_back({&k, failures_per_day(k, s.cluster, gpus) * share});
-  }
+  for (const component& k : s.failures.components)
+    if (k.effect == failure_effect::stops && !(k.tolerated.peek() > 0)) out.push_back({&k, met_a_day(k, s)});
   return out;
 }
 
@@ -160,11 +162,9 @@ std::vector<tier_use> best_tiers(const operation_setup& s, const std::vector<sav
         std::find_if(tiers.begin(), tiers.end(), [&](const save_times& t) { return t.survives >= lost; });
     if (found != tiers.end()) out[at(found - tiers.begin())].failures_a_day += x.a_day;
   }
-  for (const component& k :
-       s.failures.components)  // wrong numbers are in all copies since, but in the store's last
-    if (k.effect == failure_effect::corrupts)
-      out.back().failures_a_day += failures_per_day(k, s.cluster, s.asked.slots * s.cluster.gpus_per_tray) *
-                                   static_cast<double>(s.asked.slots) / static_cast<double>(s.cluster.trays());
+  // Wrong numbers are in all copies since, but in the store's last.
+  for (const component& k : s.failures.components)
+    if (k.effect == failure_effect::corrupts) out.back().failures_a_day += met_a_day(k, s);
   for (std::size_t t = 0; t < tiers.size(); ++t)
     if (out[t].failures_a_day > 0)
       out[t].interval =

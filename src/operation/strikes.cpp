@@ -81,6 +81,19 @@ std::int64_t tray_with(const operation_state& s, const component& k, std::int64_
   return part * trays_of(k.of, 0, shape).count;
 }
 
+/// Parts of a component's kind that share their first tray: GPUs of a tray, leaves of a group of trays.
+std::int64_t parts_beside(const operation_state& s, const component& k) {
+  if (k.of == cluster_part::gpu) return s.machine.shape.gpus_per_tray;
+  return k.of == cluster_part::leaf ? s.machine.shape.rails : 1;
+}
+
+/// Which of them has lost a component: the place of the sample among all of them.
+std::int64_t part_that_fails(const operation_state& s, const component& k, const chance& x) {
+  const std::int64_t beside = parts_beside(s, k),
+                     all = k.of == cluster_part::leaf ? s.machine.shape.leaf_groups() : s.machine.shape.trays();
+  return picked(x.pick, all * beside) % beside;
+}
+
 /// The first tray of the part that fails; -1: a lemon that was replaced, so that nothing fails.
 std::int64_t tray_that_fails(operation_state& s, const component& k, const chance& x) {
   const cluster_shape& shape = s.machine.shape;
@@ -117,6 +130,11 @@ std::vector<std::int32_t> slots_in(const operation_state& s, const tray_range& r
 }
 
 cluster_part part_down(const component& k) { return std::max(k.takes_down, cluster_part::tray); }
+
+bool is_down(const operation_state& s, const tray_range& r) {
+  const auto first = s.machine.causes.begin() + static_cast<std::ptrdiff_t>(r.first);
+  return std::all_of(first, first + static_cast<std::ptrdiff_t>(r.count), [](auto causes) { return causes > 0; });
+}
 
 void slow_down(operation_state& s, std::int32_t c, std::int64_t tray, const chance& x) {
   const component& k = component_of(s, c);
@@ -193,11 +211,13 @@ void stop_part(operation_state& s, std::int32_t c, std::int64_t tray, const chan
 }
 
 /// Breaks one of a group of components of which a part tolerates some losses.
-void lose_redundancy(operation_state& s, std::int32_t c, std::int64_t tray, const chance& x) {
+void lose_redundancy(operation_state& s, const strike& f) {
+  const auto& [c, tray, x, beside] = f;
   const component& k = component_of(s, c);
-  std::int64_t& broken = s.broken_of[{c, tray}];
+  const std::int64_t part = tray * parts_beside(s, k) + beside;
+  std::int64_t& broken = s.broken_of[{c, part}];
   ++broken;
-  order_at(s, repair_time(k, x), {.kind = operation_event_kind::mended, .component = c, .index = tray});
+  order_at(s, repair_time(k, x), {.kind = operation_event_kind::mended, .component = c, .index = part});
   if (broken != k.tolerated + 1) return;
   const tray_range r = trays_of(part_down(k), tray, s.machine.shape);
   const job_hit hit{c, part_lost(k.takes_down, s.machine.shape), detection_time(s, k, x), slots_in(s, r)};
@@ -222,12 +242,13 @@ std::optional<strike> next_strike(operation_state& s, std::int32_t c) {
   const component& k = component_of(s, c);
   const failure_model& m = s.setup->failures;
   const chance x = chance_of(s.draws[at(c)]);
-  std::int64_t tray = -1;
+  std::int64_t tray = -1, beside = 0;
   if (k.ages) {
     const std::int64_t number = s.lives[at(c)].top().second;
     s.lives[at(c)].pop();
     s.lives[at(c)].emplace(s.now + repair_time(k, x) + life(s, c), number);
     tray = tray_with(s, k, number);
+    beside = number / k.each.read() % parts_beside(s, k);
   }
   order_failure(s, c);
   if (m.clock == failure_clock::up && !is_running(s) && !k.notice) return std::nullopt;
@@ -235,20 +256,22 @@ std::optional<strike> next_strike(operation_state& s, std::int32_t c) {
     const bool rare = x.accepted * std::max<double>(1, m.early_factor) >= early_rate(m, seconds::from_base(s.now));
     if (rare && !k.notice) return std::nullopt;
     tray = tray_that_fails(s, k, x);
+    beside = part_that_fails(s, k, x);
   }
   if (tray < 0) return std::nullopt;
   const bool of_tray = k.of == cluster_part::gpu || k.of == cluster_part::tray;
   if (of_tray && s.machine.causes[at(tray)] > 0) return std::nullopt;  // what is off does not fail
+  if (k.notice && is_down(s, trays_of(part_down(k), tray, s.machine.shape))) return std::nullopt;
   ++s.outcome.failures;
   ++s.outcome.tolls[at(c)].failures;
-  return strike{c, tray, x};
+  return strike{c, tray, x, beside};
 }
 
 void suffer(operation_state& s, const strike& f) {
   const component& k = component_of(s, f.component);
   if (k.effect == failure_effect::nothing) return;
   if (k.notice) warn(s, f.component, f.tray, f.drawn);
-  else if (k.tolerated > 0) lose_redundancy(s, f.component, f.tray, f.drawn);
+  else if (k.tolerated > 0) lose_redundancy(s, f);
   else if (k.effect == failure_effect::slows) slow_down(s, f.component, f.tray, f.drawn);
   else if (k.effect == failure_effect::corrupts) corrupt(s, f.component, f.tray, f.drawn);
   else stop_part(s, f.component, f.tray, f.drawn);
@@ -276,8 +299,9 @@ void reclaim(operation_state& s, const operation_event& e) {
   const tray_range r = trays_of(part_down(k), d.tray, s.machine.shape);
   const job_hit hit{d.component, part_lost(k.takes_down, s.machine.shape), 0, slots_in(s, r)};
   const std::optional<double> save = time_to_save(s, hit.lost);
-  const bool in_no_time = is_running(s) && save && !(*save > 0);
-  if (in_no_time || (s.phase == gpu_use::saving && s.saves_for == e.index)) keep_progress(s, k.notice->base());
+  const bool in_no_time = is_running(s) && save && !(*save > 0),
+             saved = s.phase == gpu_use::saving && s.saves_for == e.index;
+  if (save && !hit.slots.empty() && (in_no_time || saved)) keep_progress(s, *save);  // what had time is filled
   break_part(s, d.component, d.tray, d.back);
   s.gone += r.count;
   s.outcome.min_trays_up =
@@ -299,12 +323,14 @@ void find_corruption(operation_state& s, const operation_event& e) {
 
 void mend(operation_state& s, const operation_event& e) {
   const component& k = component_of(s, e.component);
+  std::int64_t tray = e.index;
   if (k.tolerated > 0) {
     const std::int64_t left = --s.broken_of[{e.component, e.index}];
     if (left != k.tolerated) return;
+    tray = e.index / parts_beside(s, k);
   }
-  if (k.notice) s.gone -= trays_of(part_down(k), e.index, s.machine.shape).count;
-  mend_trays(s.machine, trays_of(part_down(k), e.index, s.machine.shape));
+  if (k.notice) s.gone -= trays_of(part_down(k), tray, s.machine.shape).count;
+  mend_trays(s.machine, trays_of(part_down(k), tray, s.machine.shape));
   look_for_trays(s);
 }
 

@@ -17,6 +17,7 @@ struct strike {
   std::int32_t component = 0;
   std::int64_t tray = 0;
   chance drawn;
+  std::int64_t beside = 0;  ///< which of the parts of its kind that share the tray, or the tray's leaves
 };
 
 /// Orders the first failure of each kind and chooses the lemon trays.

@@ -339,6 +339,86 @@ TEST_CASE("Silent corruption needs copies in the store, and no tier goes without
   CHECK(both[2].every < drives[2].every);
 }
 
+TEST_CASE("Corruption by a program or at the site meets the job whole, by hardware its share of the cluster") {
+  operation_setup s = plain_setup(10, 2, 18);  // a fifth of the cluster
+  s.failures.components = {stopper("program", cluster_part::process, 100 * day, 0)};
+  for (const cluster_part of : {cluster_part::process, cluster_part::site, cluster_part::gpu}) {
+    component wrong = stopper("wrong", cluster_part::tray, 72 * day, hour);
+    wrong.of = of;
+    wrong.effect = failure_effect::corrupts;
+    wrong.detection = secs(hour);
+    operation_setup with = s;
+    with.failures.components.push_back(wrong);
+    const double more = best_tiers(with, tiers_of(with), {}).back().failures_a_day -
+                        best_tiers(s, tiers_of(s), {}).back().failures_a_day;
+    CHECK(more == Approx(of == cluster_part::site ? 1 / 72.0 : 2));
+  }
+}
+
+TEST_CASE("Losses in parts that share trays do not add up: each part has its own redundancy") {
+  for (const cluster_part of : {cluster_part::leaf, cluster_part::gpu})
+    for (const bool ages : {false, true}) {
+      INFO(cluster_part_names[static_cast<std::size_t>(of)] << (ages ? ", ages" : ""));
+      operation_setup s = plain_setup(4, 4, 18);
+      component twin = stopper("twin", of == cluster_part::leaf ? of : cluster_part::tray, 20 * day, day);
+      twin.of = of;
+      twin.each = 2;
+      twin.tolerated = 1;
+      twin.ages = ages;
+      const double parts = of == cluster_part::leaf ? 4 * 4 : 4 * 72;
+      if (of == cluster_part::gpu) twin.mtbf = secs(200 * day);
+      s.cluster.rails = 4;
+      s.failures.components = {twin};
+      double stops = 0, failures = 0;
+      constexpr int seeds = 20;
+      for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+        const operation_outcome o = run_by_queue(s, seed);
+        stops += static_cast<double>(o.stops) / seeds;
+        failures += static_cast<double>(o.failures) / seeds;
+      }
+      // Each loss meets another of its part in repair: a time of repair at the rate of the part.
+      const double rate = 2 / twin.mtbf.base(), at_once = failures * rate * day * (ages ? 0.5 : 1);
+      CHECK(failures == Approx(parts * rate * 60 * day).epsilon(0.1));
+      CHECK(stops < 2 * at_once);
+      CHECK(stops > 0.4 * at_once);
+    }
+}
+
+/// Events that a run handles.
+std::int64_t events_of(const operation_setup& s) {
+  operation_state state = begin_operation(s, 1);
+  std::multimap<double, operation_event> due;
+  for (std::int64_t handled = 0;; ++handled) {
+    for (const operation_order& o : state.orders)
+      if (o.at <= s.duration.base()) due.emplace(o.at, o.what);
+    state.orders.clear();
+    if (due.empty()) return handled;
+    const auto next = due.extract(due.begin());
+    happen(state, next.key(), next.mapped());
+  }
+}
+
+TEST_CASE("Events of a run follow its failures, not its GPUs nor its saves") {
+  for (const recovery_mode mode : all_modes) {
+    INFO(recovery_mode_names[static_cast<std::size_t>(mode)]);
+    const auto with = [mode](std::int64_t racks, double failures_a_day, double interval) {
+      operation_setup s = plain_setup(racks, racks, 16);
+      s.recovery.mode = mode;
+      s.recovery.decide = secs(60);
+      s.replicas = racks;
+      s.failures.components = {
+          stopper("gpu", cluster_part::tray, static_cast<double>(s.cluster.gpus()) * day / failures_a_day, hour)};
+      s.save.interval = seconds::from_base(interval);
+      return static_cast<double>(events_of(s));
+    };
+    const double few = with(40, 10, hour);
+    CHECK(few > 2 * 10 * 60 * 0.9);  // a failure and its repair, at least
+    CHECK(with(640, 10, hour) < 1.2 * few);
+    CHECK(with(40, 10, 60) < 1.2 * few);
+    CHECK(with(40, 80, hour) < 12 * few);
+  }
+}
+
 TEST_CASE("Nested intervals that are taken for the best are, as runs say") {
   operation_setup s = three_tiers();
   const auto with = [&](std::int64_t second, std::int64_t third) {

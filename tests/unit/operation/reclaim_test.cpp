@@ -84,6 +84,65 @@ TEST_CASE("What is taken back is not in repair, and each GPU-second is counted o
   CHECK(gone == Approx(trays * 4 * 6 * hour).epsilon(0.15));
 }
 
+TEST_CASE("A save before a part goes fills only the tiers that it had time for") {
+  // Memory of a neighbour in no time or in 10 s, the store in 100 s; the notice is longer than both.
+  for (const double fast : {0.0, 10.0}) {
+    INFO("fastest save " << fast << " s");
+    operation_setup s = spot_job(1e9 * day, 0, 300, 300);
+    s.save.state = bytes::from_base(18 * 1e9);
+    save_tier near = s.save.tiers[0];
+    near.to = save_place::neighbour;
+    near.asynchronous = s.save.tiers[0].asynchronous = false;
+    if (fast > 0) near.write = bandwidth::from_base(1e9 / fast);
+    s.save.tiers[0].write = bandwidth::from_base(1e7);
+    s.save.tiers.insert(s.save.tiers.begin(), near);
+    s.save.interval = seconds::from_base(1e9);  // saves on notice only
+    s.duration = seconds::from_base(day);
+    operation_state state = begin_operation(s, 1);
+    const auto copy = [&](std::size_t tier) { return state.clock.copies[tier][0].progress; };
+    const auto after = [&](std::int64_t tray) {
+      state.departures[0] = {0, tray, hour};
+      state.saves_for = 0;
+      state.phase = gpu_use::saving;
+      happen(state, state.now + hour, {.kind = operation_event_kind::reclaim, .component = 0, .index = 0});
+    };
+    happen(state, hour, {.kind = operation_event_kind::trays_free});
+    const double store_before = copy(1);
+    after(3);
+    CHECK(copy(0) > 0);
+    CHECK(copy(1) == store_before);
+  }
+}
+
+TEST_CASE(
+    "A part that goes without the job leaves its copies as they were, and one that is gone does not go again") {
+  operation_setup s = spot_job(1e9 * day, 0, 300, 300);
+  s.cluster.racks = 2;  // the job is on the first
+  s.save.state = {};    // saves take no time at all
+  s.save.interval = seconds::from_base(1e9);
+  operation_state state = begin_operation(s, 1);
+  happen(state, hour, {.kind = operation_event_kind::trays_free});
+  state.departures[0] = {0, 20, hour};
+  happen(state, 2 * hour, {.kind = operation_event_kind::reclaim, .component = 0, .index = 0});
+  CHECK(state.clock.copies[0][0].progress == 0);
+  // Racks that are there again after as long as they are kept are gone for half of the time.
+  operation_setup racks = plain_setup(4, 4, 18);
+  component c = stopper("spot", cluster_part::rack, 6 * hour, 6 * hour);
+  c.of = cluster_part::rack;
+  c.notice = secs(1);
+  c.repair_is_fixed = true;
+  racks.failures.components = {c};
+  double evictions = 0, gone = 0;
+  constexpr int seeds = 10;
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    const operation_outcome o = run_by_queue(racks, seed);
+    evictions += static_cast<double>(o.failures) / seeds;
+    gone += spent(o, gpu_use::reclaimed) / seeds;
+  }
+  CHECK(evictions == Approx(4 * 60 * day / (12 * hour)).epsilon(0.05));
+  CHECK(gone == Approx(0.5 * 4 * 72 * 60 * day).epsilon(0.05));
+}
+
 TEST_CASE("Failures of a fleet that are scaled leave what its seller takes alone") {
   operation_setup s = spot_job(hour, 1, 1, 30);
   s.failures.components.push_back(stopper("gpu", cluster_part::tray, 1000 * day, hour));
