@@ -16,7 +16,7 @@ std::vector<shared_uplink> uplink_shares(const platform& hardware, std::size_t c
   std::vector<shared_uplink> out;
   if (!(share < hardware.fabric.nic_bandwidth)) return out;
   for (std::size_t c = 0; c < count; ++c)
-    out.push_back({fmt::format("leaf of {}", c), share, {static_cast<std::int32_t>(c)}});
+    out.push_back({fmt::format("up-links of {}", c), share, {static_cast<std::int32_t>(c)}});
   return out;
 }
 

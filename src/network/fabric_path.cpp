@@ -116,7 +116,8 @@ double pod_share(const platform& p) {
 fabric_path beyond_pod(const platform& p, fabric_path path, double leaving) {
   if (!has_pods(p)) return path;
   if (leaving > 0) {
-    path.switches = std::max(path.switches, 5);
+    const bool known = p.fabric.leaf.ports >= 4;  // else a pod is leaves and spines
+    path.switches = std::max(path.switches, known ? 2 * size_fat_tree(p.fabric, p.gpus()).levels - 1 : 5);
     path.nic = std::min(path.nic, p.fabric.nic_bandwidth * (pod_share(p) / p.fabric.busy / leaving));
   }
   if (level_of_uplinks(p) == uplink_level::pods) path.leaving = leaving;
@@ -190,8 +191,7 @@ uplink_level level_of_uplinks(const platform& p) {
 bool both_levels_limit(const platform& p) { return leaf_share(p) < 1 && pod_share(p) < leaf_share(p); }
 
 bandwidth uplink_of(const platform& p) {
-  const double share = level_of_uplinks(p) == uplink_level::pods ? pod_share(p) : leaf_share(p);
-  return p.fabric.nic_bandwidth * std::min(1.0, share / p.fabric.busy);
+  return p.fabric.nic_bandwidth * std::min(1.0, std::min(leaf_share(p), pod_share(p)) / p.fabric.busy);
 }
 
 std::int64_t leaf_of(const platform& p, std::int64_t gpu) {

@@ -76,6 +76,13 @@ double post_training_loop::state::tokens() const {
   return sum;
 }
 
+/// The samples of a group that will not be trained have been scored all the same.
+void post_training_loop::state::note_scored(std::int32_t number) {
+  const std::int32_t first = groups[static_cast<std::size_t>(number)].first;
+  for (std::int64_t k = 0; k < set.samples; ++k)
+    scored_in_vain.push_back(length_of(samples[static_cast<std::size_t>(first + k)]));
+}
+
 /// Groups whose rewards are there join the batch, unless they teach nothing.
 void post_training_loop::state::collect_rewards(double t) {
   while (!rewards.empty() && rewards.begin()->first <= t) {
@@ -86,8 +93,7 @@ void post_training_loop::state::collect_rewards(double t) {
       ready.insert(std::upper_bound(ready.begin(), ready.end(), number), number);
       continue;
     }
-    for (std::int64_t k = 0; k < set.samples; ++k)
-      scored_in_vain.push_back(length_of(samples[static_cast<std::size_t>(g.first + k)]));
+    note_scored(number);
     drop(number);
   }
 }
@@ -120,7 +126,10 @@ bool post_training_loop::state::leaves_none_too_old() const {
 void post_training_loop::state::drop_too_old() {
   if (!bounded()) return;
   auto end = ready.begin();
-  while (end != ready.end() && groups[static_cast<std::size_t>(*end)].version < version - max_age()) drop(*end++);
+  while (end != ready.end() && groups[static_cast<std::size_t>(*end)].version < version - max_age()) {
+    note_scored(*end);
+    drop(*end++);
+  }
   ready.erase(ready.begin(), end);
 }
 

@@ -81,6 +81,7 @@ struct post_training_loop::state {
   bool leaves_none_too_old() const;
   void drop_too_old();
   void act_trainer(double t);
+  void note_scored(std::int32_t number);
   void collect_rewards(double t);
   void open_rollouts(double t);
   void train(double t);

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <poll.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -260,13 +261,37 @@ std::size_t wait_for_one(std::vector<busy_child>& children) {
   }
 }
 
+/// Children that are left when an exception passes end with it.
+struct busy_children : std::vector<busy_child> {
+  busy_children() = default;
+  busy_children(const busy_children&) = delete;
+  busy_children& operator=(const busy_children&) = delete;
+  ~busy_children() {
+    for (const busy_child& c : *this) {
+      ::kill(c.pid, SIGKILL);
+      ::close(c.from);
+      end_of(c);
+    }
+  }
+};
+
+/// An answer, or why there is none: what is thrown must not leave the child.
+constexpr std::string_view answered = "answer ", threw = "threw ";
+std::string guarded(const std::function<std::string(std::size_t)>& say, std::size_t question) {
+  try {
+    return std::string(answered) + say(question);
+  } catch (const std::exception& e) {
+    return std::string(threw) + e.what();
+  }
+}
+
 /// Asks a child each question, as many at a time as there are processors: the simulation engine runs one step at a
 /// time in a process.
 void in_children(std::size_t count, const asked_of_children& asked) {
-  std::vector<busy_child> children;
+  busy_children children;
   for (std::size_t next = 0; next < count || !children.empty();) {
     while (next < count && children.size() < processors()) {
-      children.push_back({start_child([&asked, next] { return asked.say(next); }), next, {}});
+      children.push_back({start_child([&asked, next] { return guarded(asked.say, next); }), next, {}});
       ++next;
     }
     const std::size_t at = wait_for_one(children);
@@ -276,7 +301,9 @@ void in_children(std::size_t count, const asked_of_children& asked) {
     const int state = end_of(done);
     if (was_ended(state)) throw limit_error(silence_reason(state));
     if (state != 0) throw internal_error(silence_reason(state));
-    asked.hear(done.question, done.said);
+    if (!done.said.starts_with(answered))
+      throw internal_error(done.said.substr(std::min(threw.size(), done.said.size())));
+    asked.hear(done.question, done.said.substr(answered.size()));
   }
 }
 

@@ -47,8 +47,8 @@ struct wanted_stack {
   std::string name;
   std::vector<override_at> sets = {};
   problem asked_by = {};
-  bool digest_alone = false;  ///< what overrides change is in the digest, and need not be in the rest
-  std::string at = "/stack";  ///< pointer below which its constants are named
+  bool digest_alone = false;         ///< what overrides change is in the digest, and need not be in the rest
+  std::string at = "/stack";         ///< pointer below which its constants are named
   bool without_collectives = false;  ///< the library of collectives need not be read
 };
 /// A stack is also named by its framework and release, "vllm-0.12". An override of a part by text names another

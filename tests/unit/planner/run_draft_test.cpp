@@ -95,8 +95,9 @@ TEST_CASE("What a plan writes replaces a member by whichever of its names it was
                                 {"--platform", "gb300-nvl72"},
                                 {"--gpus", "8"},
                                 {"--tp", "2"},
+                                {"--input", "1000"},
+                                {"--output-tokens", "100"},
                                 {"--concurrency", "64"}});
-  value text = server;
   for (const engine_field& f : engine_fields) {
     if (!std::holds_alternative<engine_rank>(f.member)) continue;
     const std::string usual = "/workload/layout/" + std::string(f.name);
@@ -123,7 +124,8 @@ TEST_CASE("What a plan writes replaces a member by whichever of its names it was
 
 TEST_CASE("A server's data parallel size is its number of replicas") {
   const std::vector<std::pair<std::string, std::string>> common = {
-      {"--model", "llama3.1-8b"}, {"--platform", "gb300-nvl72"}, {"--tp", "2"}, {"--concurrency", "64"}};
+      {"--model", "llama3.1-8b"}, {"--platform", "gb300-nvl72"}, {"--tp", "2"},
+      {"--input", "1000"},        {"--output-tokens", "100"},    {"--concurrency", "64"}};
   auto replicas = common, dp = common, both = common;
   replicas.emplace_back("--replicas", "3");
   dp.emplace_back("--dp", "3");

@@ -49,7 +49,8 @@ TEST_CASE("Spreads of collectives, and kinds that are like others, are read and 
   CHECK(with("nvlink5", R"({"family": "x", "rows": 30, "low": 1.2, "high": 1.1})").problems.size() == 1);
   CHECK(with("nvlink5", R"({"family": "x", "rows": 0, "low": -1, "high": 1.1})").problems.size() == 2);
   REQUIRE(with("nvlink4", one).problems.size() == 1);
-  CHECK_THAT(with("nvlink4", one).problems[0], Catch::Contains("nvlink6 is like nvlink4"));
+  CHECK_THAT(with("nvlink4", one).problems[0],
+             Catch::Contains("\"like\" of nvlink6: nvlink4 must have parameters"));
 }
 
 TEST_CASE("Collective parameters are read with their units") {
