@@ -20,7 +20,8 @@ class energy_since {
     whole_ = joules;
   }
   double operator()(double t) const {
-    const double periods = std::floor(t / period_), within = t - periods * period_;
+    const double periods = std::floor(t / period_);
+    const double within = std::max(0.0, t - periods * period_);  // the quotient may be rounded up
     const auto after = std::upper_bound(begins_.begin(), begins_.end(), within);
     const auto i = static_cast<std::size_t>(after - begins_.begin()) - 1;
     const wave_piece& p = wave_.pieces[i];

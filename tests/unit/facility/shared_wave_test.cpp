@@ -1,6 +1,7 @@
 #include "nvlsim/facility/shared_wave.hpp"
 
 #include <catch2/catch.hpp>
+#include <utility>
 
 namespace nvlsim {
 namespace {
@@ -32,6 +33,21 @@ TEST_CASE("Two jobs in step swing twice as much as one; half a period apart they
         Approx(0).margin(1e-9));
   CHECK(superposed({{one, 1, {}}, {one, 1, long_for(7)}}, {}, long_for(10), 1000).swing().base() ==
         Approx(0).margin(1e-6));
+}
+
+TEST_CASE("A wave that begins just before the end of a period is read within it") {
+  // The quotients of these times by the periods round up to whole numbers.
+  for (const auto& [period, shift] : {std::pair{0.1, 1.7},
+                                      {0.3, 5.699999999999999},
+                                      {0.7, 3.4999999999999996},
+                                      {1.1, 7.7},
+                                      {0.9, 15.299999999999999}}) {
+    INFO(period);
+    const power_wave sum =
+        superposed({{half_high(period, 100), 1, long_for(shift)}}, {}, long_for(period * 8), 16);
+    for (std::size_t i = 0; i < sum.pieces.size(); ++i)
+      CHECK(sum.pieces[i].from.base() == Approx(i % 2 ? 0 : 100).margin(1e-6));
+  }
 }
 
 TEST_CASE("Nothing without a period counts") {
