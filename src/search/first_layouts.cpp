@@ -25,18 +25,19 @@ std::vector<std::size_t> thinned(const std::vector<std::size_t>& all, std::size_
 
 }  // namespace
 
-/// Of the groups that can run in less than `least_s` by their bounds, those with the lowest first.
+/// Of the groups that can run in less than `least_s` by their bounds, those with the lowest first. A stop is
+/// heeded once there are `enough` of them.
 std::vector<std::size_t> searcher::promising(const std::vector<std::size_t>& groups, double least_s,
-                                             bool may_stop) {
+                                             std::size_t enough) {
   std::vector<double> floors_s(groups.size(), HUGE_VAL);
-  std::atomic<std::size_t> next = 0;
+  std::atomic<std::size_t> next = 0, able = 0;
   in_threads([&](worker&) {
     const std::unique_ptr<floor_reader> floors = space_->floors();
     for (std::size_t i; (i = next.fetch_add(1)) < groups.size();) {
-      if (may_stop && options_.stop && options_.stop()) return;
+      if (able >= enough && options_.stop && options_.stop()) return;
       const std::size_t g = groups[i];
       if (!space_->group_reason(g).empty() || !floors->fits(floors->bytes(g))) continue;
-      if (const double s = floors->seconds(g); s < least_s) floors_s[i] = s;
+      if (const double s = floors->seconds(g); s < least_s) floors_s[i] = s, ++able;
     }
   });
   std::vector<std::size_t> at, out;
@@ -67,11 +68,13 @@ void searcher::try_bounded_part(worker& w, floor_reader& floors, std::size_t gro
   w.tried.push_back(*chosen);
 }
 
-/// Tries some layouts of each group; `taken` gets the shortest step of those that run.
-bool searcher::probe(worker& all, const std::vector<std::size_t>& groups, std::map<std::size_t, double>& taken) {
+/// Tries some layouts of each group; `taken` gets the shortest step of those that run. With
+/// `need_one` a stop waits until one runs.
+bool searcher::probe(worker& all, const std::vector<std::size_t>& groups, bool need_one,
+                     std::map<std::size_t, double>& taken) {
   std::vector<worker> found(groups.size(), worker{keeper(ranking_, options_.top), {}, 0});
   std::atomic<std::size_t> next = 0;
-  std::atomic<bool> any = !taken.empty(), stopped = false;
+  std::atomic<bool> any = !need_one, stopped = false;
   in_threads([&](worker&) {
     const std::unique_ptr<floor_reader> floors = space_->floors();
     for (std::size_t i; (i = next.fetch_add(1)) < groups.size();) {
@@ -136,14 +139,12 @@ bool searcher::try_first(worker& all) {
   };
   std::vector<std::size_t> usual = space_->usual_groups();
   if (usual.empty()) usual = space_->visiting_order();
-  usual = promising(thinned(usual, usual_most), HUGE_VAL, false);
+  usual = promising(thinned(usual, usual_most), HUGE_VAL, starts);
   for (std::size_t begin = 0; begin < usual.size() && taken.empty(); begin += starts) {
     const std::size_t end = std::min(begin + starts, usual.size());
-    if (!probe(
-            all,
-            {usual.begin() + static_cast<std::ptrdiff_t>(begin), usual.begin() + static_cast<std::ptrdiff_t>(end)},
-            taken))
-      return false;
+    const std::vector<std::size_t> some(usual.begin() + static_cast<std::ptrdiff_t>(begin),
+                                        usual.begin() + static_cast<std::ptrdiff_t>(end));
+    if (!probe(all, some, begin == 0, taken)) return false;
   }
   std::set<std::size_t> seen(usual.begin(), usual.end()), left_from;
   for (std::size_t step = 0; step < steps_most; ++step) {
@@ -154,9 +155,9 @@ bool searcher::try_first(worker& all) {
         if (seen.insert(g).second) next.push_back(g);
     }
     if (next.empty()) break;
-    next = promising(next, least_s(), true);
+    next = promising(next, least_s(), 0);
     next.resize(std::min(next.size(), probed_most));
-    if (!probe(all, next, taken)) return false;
+    if (!probe(all, next, false, taken)) return false;
   }
   for (const auto& [s, group] : best_groups(polished))
     if (!polish(all, group, least_s())) return false;

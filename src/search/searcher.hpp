@@ -65,9 +65,10 @@ class searcher {
   // Before the bounds: first_layouts.cpp. False if it was stopped.
   bool try_first(worker& all);
   void try_bounded_part(worker& w, floor_reader& floors, std::size_t group, std::size_t first) const;
-  bool probe(worker& all, const std::vector<std::size_t>& groups, std::map<std::size_t, double>& taken);
+  bool probe(worker& all, const std::vector<std::size_t>& groups, bool need_one,
+             std::map<std::size_t, double>& taken);
   bool polish(worker& all, std::size_t group, double least_s);
-  std::vector<std::size_t> promising(const std::vector<std::size_t>& groups, double least_s, bool may_stop);
+  std::vector<std::size_t> promising(const std::vector<std::size_t>& groups, double least_s, std::size_t enough);
   bool already(std::size_t group, std::size_t index) const {
     const auto it = first_tried_.find(group);
     return it != first_tried_.end() && it->second.contains(index);

@@ -195,6 +195,19 @@ TEST_CASE("A search that is told to stop tries no more layouts once it has found
   CHECK(stopped.evaluated < 20);
 }
 
+TEST_CASE("A search that is told to stop ends after its first groups, even where nothing can run") {
+  bounded_job j = routed;
+  j.only = {{"cp", {"1"}}};
+  j.constraints = {"tp>=1000"};
+  search_options o = j.options(false);
+  int asked = 0;
+  o.stop = [&] { return ++asked > 0; };
+  const search_result stopped = j.search(o);
+  CHECK(stopped.best.empty());
+  CHECK(asked > 0);
+  CHECK(asked < 30);  // once a group of the first few, and at every later step
+}
+
 TEST_CASE("Objectives that bounds say nothing about are searched in full") {
   bounded_job j = dense_job;
   j.objective = "energy_per_step_J";
