@@ -180,8 +180,8 @@ class post_training_layouts final : public search_space {
       return fmt::format("trained_samples {} exceeds samples_per_prompt", set.trained_samples);
     if (mini % samples != 0 || mini > set.prompts * samples)
       return fmt::format(
-          "mini_batch_size must be a multiple of the {} samples of a prompt, for at most {} prompts", samples,
-          set.prompts);
+          "mini_batch_size must be a multiple of the {} samples of a prompt, and at most {} prompts' worth",
+          samples, set.prompts);
     if (set.streaming && set.prompts % (mini / samples) != 0)
       return fmt::format("streaming needs mini-batches that divide the {} prompts of a step evenly", set.prompts);
     loop_settings sized = set;
