@@ -12,6 +12,7 @@ namespace nvlsim {
 namespace {
 
 constexpr const char* label = "command line";
+const config::origin by_option{"--set", "--set", true};
 
 bool below(std::string_view pointer, std::string_view section) {
   return pointer.size() > section.size() && pointer.starts_with(section) && pointer[section.size()] == '/';
@@ -32,32 +33,40 @@ void remove_at(value& text, const std::string& pointer) {
     std::erase_if(*at->members(), [&](const value::member& m) { return m.first == tokens.back(); });
 }
 
-void apply_one(plan_base& base, const override_option& set, diagnostics& problems) {
-  const std::string& at = set.pointer;
-  const bool in_file = at.find("/stack/") != std::string::npos || at.find("/model/") != std::string::npos;
-  if (in_file) return base.overrides.push_back(set);
-  const config::origin by{"--set", "--set", true};
-  if (below(at, "/platform") && at != "/platform/use" && at != "/platform/racks" &&
-      !at.starts_with("/platform/set")) {
-    value sets = base.text.find("platform") && base.text.find("platform")->find("set")
-                     ? *base.text.find("platform")->find("set")
-                     : value{value::object{}};
-    const std::string inside = at.substr(std::string_view("/platform").size());
-    base.set.push_back(pointer_to("/platform/set", inside));
-    sets.set(inside, config::parse_scalar(set.text));
-    return write_at(base.text, "/platform/set", std::move(sets), by, problems);
-  }
-  base.set.push_back(at);
-  value known = base.text;
-  write_at(known, at, config::parse_scalar(set.text), by, problems);  // says where a pointer leads nowhere
-  base.text = usual_names(std::move(base.text), {set}, base.data);
+/// Whether an override is of a stack's or a model's file.
+bool in_file(const std::string& at) {
+  return at.find("/stack/") != std::string::npos || at.find("/model/") != std::string::npos;
+}
+/// Whether an override is of a value of the platform, which a scenario holds under /platform/set.
+bool of_platform(const std::string& at) {
+  return below(at, "/platform") && at != "/platform/use" && at != "/platform/racks" &&
+         !at.starts_with("/platform/set");
+}
+
+void set_in_platform(plan_base& base, const override_option& set, diagnostics& problems) {
+  const value* before = base.text.at_pointer("/platform/set");
+  value sets = before ? *before : value{value::object{}};
+  const std::string inside = set.pointer.substr(std::string_view("/platform").size());
+  base.set.push_back(pointer_to("/platform/set", inside));
+  sets.set(inside, config::parse_scalar(set.text));
+  write_at(base.text, "/platform/set", std::move(sets), by_option, problems);
 }
 
 }  // namespace
 
 void apply_to(plan_base& base, const std::vector<override_option>& sets, diagnostics& problems) {
-  base.text = usual_names(std::move(base.text), {}, base.data);
-  for (const override_option& set : sets) apply_one(base, set, problems);
+  std::vector<override_option> in_text;
+  for (const override_option& set : sets) {
+    if (in_file(set.pointer)) base.overrides.push_back(set);
+    else if (of_platform(set.pointer)) set_in_platform(base, set, problems);
+    else in_text.push_back(set);
+  }
+  value known = base.text;
+  for (const override_option& set : in_text) {  // says where a pointer leads nowhere
+    base.set.push_back(set.pointer);
+    write_at(known, set.pointer, config::parse_scalar(set.text), by_option, problems);
+  }
+  base.text = usual_names(std::move(base.text), in_text, base.data);
 }
 
 value with_members(value text, const std::vector<std::pair<std::string, value>>& more) {
@@ -74,9 +83,8 @@ namespace {
 /// "/platform/gpu/tdp" of "/platform/set/~1gpu~1tdp".
 std::string as_given(const std::string& pointer) {
   const std::vector<std::string> path = split_pointer(pointer);
-  const bool of_platform = path.size() > 2 && path[0] == "platform" && path[1] == "set";
-  return of_platform ? "/platform" + path[2] + pointer.substr(pointer_to("/platform/set", path[2]).size())
-                     : pointer;
+  const bool inside = path.size() > 2 && path[0] == "platform" && path[1] == "set";
+  return inside ? "/platform" + path[2] + pointer.substr(pointer_to("/platform/set", path[2]).size()) : pointer;
 }
 
 /// Whether an override wrote what is wrong.

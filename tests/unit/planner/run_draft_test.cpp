@@ -122,6 +122,33 @@ TEST_CASE("What a plan writes replaces a member by whichever of its names it was
   CHECK(integer(fewer, "/workload/tp") == 2);
 }
 
+TEST_CASE("Many overrides at once are what they are one after the other, and each that leads nowhere is told") {
+  const value step = drafted(
+      {{"--model", "llama3.1-8b"}, {"--platform", "gb300-nvl72"}, {"--gpus", "8"}, {"--micro-batch-size", "2"}});
+  const std::vector<override_option> sets = {{"/workload/mbs", "1"},
+                                             {"/platform/gpu/tdp", "900 W"},
+                                             {"/workload/tensor_model_parallel_size", "2"},
+                                             {"/workload/seq_length", "2048"},
+                                             {"/stack/overheads/x", "1"}};
+  plan_base all{step, {}, test::shipped()}, one_by_one = all;
+  diagnostics none;
+  apply_to(all, sets, none);
+  for (const override_option& set : sets) apply_to(one_by_one, {set}, none);
+  none.throw_if_any();
+  CHECK(to_json(all.text) == to_json(one_by_one.text));
+  CHECK(all.overrides.size() == 1);
+  CHECK(integer(all.text, "/workload/tp") == 2);
+  CHECK(all.text.at_pointer("/platform/set"));
+  diagnostics problems;
+  apply_to(all, {{"workload/pp", "2"}, {"/workload/pp", "2"}, {"/workload/pp/deep", "2"}}, problems);
+  try {
+    problems.throw_if_any();
+    FAIL("pointers that lead nowhere are accepted");
+  } catch (const input_error& e) {
+    CHECK(e.problems().size() == 2);
+  }
+}
+
 TEST_CASE("A server's data parallel size is its number of replicas") {
   const std::vector<std::pair<std::string, std::string>> common = {
       {"--model", "llama3.1-8b"}, {"--platform", "gb300-nvl72"}, {"--tp", "2"},
