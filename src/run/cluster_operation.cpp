@@ -70,8 +70,7 @@ struct priced_cluster {
 /// The job as the site's policy lets it run; null: it does not.
 std::optional<cluster_job> allowed(priced_cluster& to, const scenario& s, const operation_case& c, std::size_t i) {
   const cluster_job& j = c.jobs[i];
-  if (!to.caps || s.facility->when_over != over_limit::cap || s.facility->capping == capping_policy::rack)
-    return j;
+  if (!to.caps || !follows_caps(*s.facility)) return j;
   const power_share& share = to.caps->of(s.facility->capping).jobs[i];
   if (!share.runs) return std::nullopt;
   if (share.speed < 1 && trains(j)) to.cap_slowdown = std::max(1 / share.speed - 1, to.cap_slowdown.value_or(0));
@@ -114,8 +113,10 @@ void add_member(priced_cluster& to, const scenario& s, const operation_case& c, 
   to.power.push_back(std::move(power));
 }
 
-/// Jobs in the queue are not simulated; their GPUs draw as those that train do, or all they may.
+/// Jobs in the queue are not simulated; their GPUs draw as those that train do, or all they may. Caps that jobs
+/// share are not theirs.
 watts drawn_by_batch(const scenario& s, const priced_cluster& c) {
+  if (c.caps && follows_caps(*s.facility)) return c.caps->batch;
   watts sum;
   double gpus = 0;
   for (std::size_t m = 0; m < c.power.size(); ++m) {
@@ -245,11 +246,12 @@ static priced_cluster price_cluster(const scenario& s, const operation_case& c, 
     if (o.queue->jobs || o.queue->generator) out.batch = queued_jobs(*o.queue, seed);
   }
   if (s.facility) priced.caps = caps_of(s, c, about);
+  if (!about.reasons.empty()) return priced;
   for (std::size_t j = 0; j < c.jobs.size(); ++j) add_member(priced, s, c, j, about);
   for (const std::string& name : priced.kept_out)
     about.notes.push_back(name +
                           ": does not run, because the site's budget has no power for it beside the others");
-  const bool keeps_out = priced.caps && s.facility->when_over == over_limit::cap &&
+  const bool keeps_out = priced.caps && follows_caps(*s.facility) &&
                          s.facility->capping == capping_policy::admission && !priced.caps->batch_admitted;
   if (keeps_out && !out.batch.jobs.empty()) {
     out.batch = {};

@@ -11,6 +11,7 @@
 #include "nvlsim/facility/shared_wave.hpp"
 #include "nvlsim/run/run.hpp"
 #include "nvlsim/units/random.hpp"
+#include "nvlsim/units/units_text.hpp"
 #include "run/facility_run.hpp"
 #include "run/operation_setup.hpp"
 
@@ -34,35 +35,45 @@ double gpus_of_job(const cluster_job& j) {
   return std::get<inference_workload>(j.alone->workload).gpus() * static_cast<double>(j.replicas);
 }
 
-/// The time that a job needs for the same work under a cap, and what a GPU draws at its highest.
+/// The time that a job needs for the same work under a cap, and what a GPU draws.
 struct capped_price {
   double time = 0;
-  watts peak;
+  watts peak, mean;
 };
 
-std::optional<capped_price> price_under(const cluster_job& j, const std::optional<watts>& cap, result& about) {
+/// Appends to `why` what keeps a job from a price.
+void explain(std::vector<std::string>& why, const cluster_job& j, const result& r) {
+  for (const std::string& reason : r.reasons) why.push_back(j.name + ": " + reason);
+}
+
+std::optional<capped_price> price_under(const cluster_job& j, const std::optional<watts>& cap,
+                                        std::vector<std::string>& why) {
   const cluster_job under = under_cap(j, cap);
   const platform& p = j.alone->platform;
   if (trains_here(j)) {
     const step_price step = price_step(under, {});
     if (step.outcome.status != run_status::ok) {
-      for (const std::string& reason : step.outcome.reasons) about.reasons.push_back(j.name + ": " + reason);
+      explain(why, j, step.outcome);
       return std::nullopt;
     }
     const site_power& w = *step.waves;
     const double idle = w.idle_rack.base() * p.racks, each = w.idle_rack.base() / p.gpus_per_rack();
-    return capped_price{step.time.base(), watts::from_base((w.draw.peak().base() - idle) / gpus_of_job(j) + each)};
+    return capped_price{step.time.base(), watts::from_base((w.draw.peak().base() - idle) / gpus_of_job(j) + each),
+                        drawn_while_training(step.outcome)};
   }
   const result r = run_scenario(*under.alone, {.explained = false, .simulate = false}).outcome;
+  if (r.status == run_status::infeasible || r.status == run_status::error) {
+    explain(why, j, r);
+    return std::nullopt;
+  }
   const value* power = r.metrics.find("power_W_per_gpu");
   const value* time = r.metrics.find("tpot_s");
   if (time) time = time->find("mean");
-  if (r.status == run_status::infeasible || r.status == run_status::error || !power || !power->number() || !time ||
-      !time->number()) {
-    for (const std::string& reason : r.reasons) about.reasons.push_back(j.name + ": " + reason);
-    return std::nullopt;
-  }
-  return capped_price{*time->number(), drawn_at(p, watts::from_base(*power->number()))};
+  if (!time || !time->number()) why.push_back(j.name + ": has no time per output token to price caps with");
+  if (!power || !power->number()) why.push_back(j.name + ": has no power to price caps with");
+  if (!time || !time->number() || !power || !power->number()) return std::nullopt;
+  const watts drawn = drawn_at(p, watts::from_base(*power->number()));
+  return capped_price{*time->number(), drawn, drawn};
 }
 
 /// The most that a GPU of a rack draws under a cap, with its share of CPUs, trays and switches at their maximum.
@@ -81,32 +92,73 @@ int tier_of(const operation_case& c, const cluster_job& j) {
   return 0;
 }
 
-std::optional<power_asker> asker_of(const operation_case& c, const cluster_job& j, result& about) {
+/// What idle GPUs of the cluster draw, one by one.
+watts idle_gpu(const platform& p) { return drawn_at(p, p.gpu.idle_power); }
+
+/// A job that asks for power, and what its GPUs draw on average under no limits but those of racks.
+struct priced_asker {
+  power_asker asks;
+  watts mean;
+};
+
+/// `highest` is the cap that the limits of racks leave, or the GPU's own.
+std::optional<priced_asker> asker_of(const operation_case& c, const cluster_job& j, watts highest,
+                                     std::vector<std::string>& why) {
   const platform& p = j.alone->platform;
-  const auto free = price_under(j, {}, about);
+  const auto free = price_under(j, {}, why);
   if (!free) return std::nullopt;
-  power_asker out{gpus_of_job(j), tier_of(c, j), {}};
-  const auto add = [&](double share) {
+  priced_asker out{{gpus_of_job(j), tier_of(c, j), {}}, free->mean};
+  const bool limited = highest < p.gpu.cap();
+  const auto top = limited ? price_under(j, highest, why) : free;
+  if (!top) return std::nullopt;
+  out.mean = top->mean;
+  const auto add = [&](watts cap, const capped_price& at) {
+    out.asks.points.push_back(
+        {cap, std::min(free->peak, drawn_under(p, cap)), std::min(1.0, free->time / at.time)});
+  };
+  const auto below = [&](double share) {
     const watts cap = p.gpu.cap() * share;
-    if (cap <= p.gpu.idle_power.read()) return true;
-    const auto at = share < 1 ? price_under(j, cap, about) : free;
-    if (!at) return false;
-    out.points.push_back({cap, std::min(free->peak, drawn_under(p, cap)), std::min(1.0, free->time / at->time)});
-    return true;
+    if (cap <= p.gpu.idle_power.read() || cap >= highest) return true;
+    const auto at = price_under(j, cap, why);
+    if (at) add(cap, *at);
+    return at.has_value();
   };
   if (trains_here(j)) {
     for (const double share : cap_shares)
-      if (!add(share)) return std::nullopt;
+      if (!below(share)) return std::nullopt;
   } else {
     for (const double share : service_cap_shares)
-      if (!add(share)) return std::nullopt;
+      if (!below(share)) return std::nullopt;
   }
-  out.points.back().drawn = free->peak;
+  add(highest, *top);
+  if (!limited) out.asks.points.back().drawn = free->peak;
   return out;
 }
 
-/// What idle GPUs of the cluster draw, one by one.
-watts idle_gpu(const platform& p) { return drawn_at(p, p.gpu.idle_power); }
+/// What a GPU may draw with its share of the rack by limits of racks, rows and cooling; nothing: any power.
+std::optional<watts> rack_limit_per_gpu(const scenario& s) {
+  power_budget own = s.facility->budget;
+  own.site.reset();
+  const rack_limit x = limit_of_rack(own, s.facility->cooling, std::max(1, s.platform.racks), s.facility->pue());
+  if (!x.power) return std::nullopt;
+  return *x.power / static_cast<double>(s.platform.gpus_per_rack());
+}
+
+/// A GPU in a batch job draws as the jobs that train do on average, or all it may; it idles without batch jobs.
+watts batch_of(const scenario& s, const operation_case& c, const std::vector<priced_asker>& jobs) {
+  const platform& p = s.platform;
+  if (!c.cluster->queue || !(c.cluster->queue->jobs || c.cluster->queue->generator)) return idle_gpu(p);
+  watts sum;
+  double gpus = 0;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (!trains_here(c.jobs[i])) continue;
+    sum += jobs[i].mean * jobs[i].asks.gpus;
+    gpus += jobs[i].asks.gpus;
+  }
+  const watts each = gpus > 0 ? sum / gpus : drawn_at(p, p.gpu.cap());
+  const auto limit = rack_limit_per_gpu(s);
+  return limit ? std::min(each, *limit) : each;
+}
 
 /// Wave of a GPU of a job above idle: as it asks, or smoothed.
 shifted_wave above_idle(const job_power& j, watts floor, bool smoothed, double gpus) {
@@ -124,6 +176,8 @@ cluster_job under_cap(const cluster_job& j, const std::optional<watts>& cap) {
   if (one->facility) {
     auto site = std::make_shared<facility_spec>(*one->facility);
     site->when_over = over_limit::report;
+    site->budget = {};
+    site->cooling.reset();
     one->facility = std::move(site);
   }
   if (cap) one->platform.gpu.power_cap = constant<watts>(*cap);
@@ -132,30 +186,47 @@ cluster_job under_cap(const cluster_job& j, const std::optional<watts>& cap) {
   return out;
 }
 
+bool follows_caps(const facility_spec& f) {
+  return f.when_over == over_limit::cap && f.capping != capping_policy::rack;
+}
+
 std::optional<cluster_caps> caps_of(const scenario& s, const operation_case& c, result& about) {
   const facility_spec& f = *s.facility;
   const platform& p = s.platform;
   const rack_limit limit = limit_of_rack(f.budget, f.cooling, std::max(1, p.racks), f.pue());
   if (!limit.power) return std::nullopt;
+  std::vector<std::string> why;
+  const auto refuse = [&]() -> std::optional<cluster_caps> {
+    for (const std::string& x : why)
+      if (follows_caps(f)) about.reasons.push_back(x);
+      else about.notes.push_back("no table of capping policies: " + x);
+    return std::nullopt;
+  };
+  const auto each = rack_limit_per_gpu(s);
+  watts highest = p.gpu.cap();
+  if (each) highest = std::min(highest, gpu_share_of(p, *each * static_cast<double>(p.gpus_per_rack())));
+  if (highest <= p.gpu.idle_power.read()) {
+    why.push_back(
+        "no caps of GPUs keep the limits of racks: what is left for a GPU after CPUs, trays and "
+        "switches does not exceed its idle power");
+    return refuse();
+  }
+  std::vector<priced_asker> priced;
   std::vector<power_asker> jobs;
   double gpus = 0;
   for (const cluster_job& j : c.jobs) {
-    const auto one = asker_of(c, j, about);
-    if (!one) return std::nullopt;
-    gpus += one->gpus;
-    jobs.push_back(*one);
+    const auto one = asker_of(c, j, highest, why);
+    if (!one) return refuse();
+    gpus += one->asks.gpus;
+    priced.push_back(*one);
+    jobs.push_back(one->asks);
   }
-  // Batch jobs have no caps of their own: they are taken to draw as the jobs that train do without any.
-  watts batch = drawn_at(p, p.gpu.idle_power);
-  if (c.cluster->queue && (c.cluster->queue->jobs || c.cluster->queue->generator)) {
-    batch = {};
-    for (const power_asker& j : jobs) batch += j.points.back().drawn * (j.gpus / gpus);
-  }
+  cluster_caps out;
+  out.batch = batch_of(s, c, priced);
   const double others = std::max(0.0, static_cast<double>(p.gpus()) - gpus);
   const watts site = f.budget.site ? f.budget.site->read() / f.pue() : *limit.power * static_cast<double>(p.racks);
   const watts idle = idle_gpu(p);
-  const shared_budget b{site - batch * others, *limit.power / static_cast<double>(p.gpus_per_rack()), idle};
-  cluster_caps out;
+  const shared_budget b{site - out.batch * others, *limit.power / static_cast<double>(p.gpus_per_rack()), idle};
   for (const capping_policy policy : {capping_policy::rack, capping_policy::uniform, capping_policy::priority})
     out.by_policy.push_back(share_power(policy, jobs, b));
   // Batch jobs come last, and would take the GPUs of jobs that do not run, too.
@@ -163,7 +234,14 @@ std::optional<cluster_caps> caps_of(const scenario& s, const operation_case& c, 
   const power_shares& admitted = out.by_policy.back();
   double free = others;
   for (std::size_t i = 0; i < jobs.size(); ++i) free += admitted.jobs[i].runs ? 0 : jobs[i].gpus;
-  out.batch_admitted = admitted.drawn + idle * others + (batch - idle) * free <= site;
+  out.batch_admitted = admitted.drawn + idle * others + (out.batch - idle) * free <= site;
+  // Where not even one job is admitted, the run says so.
+  if (follows_caps(f) && f.capping != capping_policy::admission && !out.of(f.capping).fits)
+    about.reasons.push_back(fmt::format(
+        "the site's budget leaves {} for all racks; at the lowest caps that \"capping\": \"{}\" gives, jobs draw "
+        "{} and GPUs outside them {}",
+        format_quantity(site), capping_policy_names[static_cast<std::size_t>(f.capping)],
+        format_quantity(out.of(f.capping).drawn), format_quantity(out.batch * others)));
   return out;
 }
 

@@ -22,16 +22,22 @@ struct job_power {
   std::int64_t racks = 0;
 };
 
-/// The job with its facility's own cap switched off, and with this one.
+/// The job with its facility's own limits switched off, and with this cap.
 cluster_job under_cap(const cluster_job& j, const std::optional<watts>& cap);
 
-/// What each policy gives each job of the cluster, by job; nothing without a budget. `rest` is what GPUs outside
-/// them draw together. [docs/facility.md#capping]
+/// The run follows caps that jobs share: other than those of each rack alone.
+bool follows_caps(const facility_spec& f);
+
+/// What each policy gives each job of the cluster, by job. Limits of racks, rows and cooling hold for each job
+/// under each policy. [docs/facility.md#capping]
 struct cluster_caps {
   std::vector<power_shares> by_policy;  ///< in the order of `capping_policy`
   bool batch_admitted = true;           ///< `admission` has power for batch jobs on all GPUs that are left
+  watts batch;                          ///< by a GPU outside the jobs, with its share of the rack
   const power_shares& of(capping_policy p) const { return by_policy[static_cast<std::size_t>(p)]; }
 };
+/// Nothing without a limit, or if a job has no price under a cap. Why not is a reason in `about` where the run
+/// follows the caps, and a note where it does not. A budget that the policy of the run does not keep is a reason.
 std::optional<cluster_caps> caps_of(const scenario& s, const operation_case& c, result& about);
 /// A table of them for the section of the facility.
 value caps_value(const operation_case& c, const cluster_caps& caps);

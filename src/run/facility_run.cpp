@@ -193,6 +193,18 @@ void note_evictions(result& out, const payment& p) {
                     usual_return.base() / 60));
 }
 
+namespace {
+
+/// Evictions are those of a component of the scenario, not of its spot market.
+bool has_own_evictions(const scenario& s) {
+  const auto* o = std::get_if<operation_case>(&s.workload);
+  if (!o || !o->cluster->training) return false;
+  const std::vector<component>& all = o->cluster->training->failures.components;
+  return std::any_of(all.begin(), all.end(), [](const component& c) { return c.notice.has_value(); });
+}
+
+}  // namespace
+
 // GPUs outside work are idle: those of a stopped job, spare ones and those in repair.
 site_figures site_of_shares(result& out, const scenario& s, const cluster_time& t) {
   const platform& p = s.platform;
@@ -212,7 +224,7 @@ site_figures site_of_shares(result& out, const scenario& s, const cluster_time& 
     f.money->goodput = t.goodput;
     f.money->plays_evictions = true;
     out.cost.set("facility", money_value(*f.money, gpus));
-    note_evictions(out, *f.money);
+    if (!has_own_evictions(s)) note_evictions(out, *f.money);
     f.money->goodput = 1.0;  // the tokens have it
   }
   return figures_of(f, {racks, gpus * (1 - t.reclaimed), t.wall}, {});

@@ -1,4 +1,6 @@
 // A site's limits and prices move results the way physics and arithmetic say.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -198,6 +200,17 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("Times of return of spot GPUs are asked for where evictions are the market's, not a component's") {
+  for (const char* name : {"operation/llama3.1-405b-gb300-4608-90-days", "operation/gb300-14-racks-shared"}) {
+    INFO(name);
+    const result own = run_with(name, {{"/workload/seeds", "1"},
+                                       {"/workload/failures/components/tray/notice", "1 min"},
+                                       {"/facility", spot_for("60 d")}});
+    REQUIRE(own.status == run_status::ok);
+    CHECK_FALSE(says_of_evictions(own));
+  }
+}
+
 TEST_CASE("Goodput and bill of spot GPUs belong together, whatever is taken and with what warning") {
   const auto with = [](const std::string& more) {
     std::string facility = spot_for("60 d");
@@ -260,6 +273,99 @@ TEST_CASE("Each policy of caps keeps the site's budget, and the run follows the 
         R"({"pue": 1.2, "power": {"site_budget": "1.2 MW", "when_over": "cap", "capping": "admission"}})"}});
   REQUIRE(full.status == run_status::ok);
   CHECK(metric_of(full, "site_power_peak_W") <= 1.2e6 * (1 + 1e-6));
+}
+
+result shared_under(const std::string& facility, std::vector<override_option> more = {}) {
+  more.push_back({"/workload/seeds", "1"});
+  more.push_back({"/workload/duration", "7 d"});
+  more.push_back({"/facility", facility});
+  return run_with("operation/gb300-14-racks-shared", more);
+}
+
+bool says_among(const std::vector<std::string>& lines, const std::string& what) {
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const std::string& x) { return x.find(what) != std::string::npos; });
+}
+
+TEST_CASE("Limits of racks, rows and cooling hold under each policy of caps, with a site's budget or without") {
+  const std::string water = R"({"coolant": "water", "flow_L_per_min": 90, "supply_C": 40, "return_limit_C": )";
+  struct {
+    std::string limits, cooling;
+    double most_W;  // by a rack
+    std::vector<const char*> policies;
+  } const cases[] = {
+      {R"("rack_budget": "60 kW", "site_budget": "3 MW")", "", 60e3, {"rack", "uniform", "priority", "admission"}},
+      {R"("rack_budget": "80 kW")", "", 80e3, {"uniform"}},
+      {R"("row_budget": "560 kW", "racks_per_row": 7, "site_budget": "3 MW")", "", 80e3, {"priority"}},
+      {R"("site_budget": "3 MW")", water + R"(54, "liquid_share": 1})", 88e3, {"admission"}}};
+  for (const auto& c : cases)
+    for (const char* policy : c.policies) {
+      INFO(c.limits << " " << policy);
+      const result r =
+          shared_under(R"({"pue": 1.2, )" + (c.cooling.empty() ? "" : R"("cooling": )" + c.cooling + ", ") +
+                       R"("power": {)" + c.limits + R"(, "when_over": "cap", "capping": ")" + policy + R"("}})");
+      for (const std::string& x : r.reasons) UNSCOPED_INFO(x);
+      REQUIRE(r.status == run_status::ok);
+      CHECK(metric_of(r, "rack_power_peak_W") <= c.most_W * (1 + 1e-6));
+      CHECK(metric_of(r, "power_cap_slowdown_fraction") > 0);
+      CHECK_FALSE(says_among(r.notes, "a rack peaks at"));  // caps are on: there is nothing to advise
+      for (const value& x : *r.energy.find("facility")->find("capping")->items())
+        for (const value& j : *x.find("jobs")->items())
+          CHECK(*j.find("drawn_W_per_gpu")->number() * 72 <= c.most_W * (1 + 1e-6));
+    }
+}
+
+TEST_CASE("A rack's limit that no cap keeps is a reason under each policy of caps") {
+  for (const char* policy : {"rack", "uniform", "priority", "admission"}) {
+    INFO(policy);
+    const result r = shared_under(R"({"pue": 1.2, "power": {"rack_budget": "20 kW", "site_budget": "3 MW", )" +
+                                  (R"("when_over": "cap", "capping": ")" + std::string(policy)) + R"("}})");
+    CHECK(r.status == run_status::infeasible);
+    CHECK(says_among(r.reasons, "idle power"));
+  }
+}
+
+TEST_CASE("A site's budget that a policy of caps cannot keep is a reason") {
+  const auto under = [](const std::string& more) {
+    return shared_under(R"({"pue": 1.2, "power": {"site_budget": "0.6 MW")" + more + "}}");
+  };
+  for (const char* policy : {"uniform", "priority"}) {
+    INFO(policy);
+    const result r = under(std::string(R"(, "when_over": "cap", "capping": ")") + policy + "\"");
+    CHECK(r.status == run_status::infeasible);
+    CHECK(says_among(r.reasons, "the site's budget leaves 500 kW for all racks"));
+  }
+  CHECK(under("").status == run_status::ok);  // only reported
+}
+
+TEST_CASE("A job that has no price under a cap is named: a reason where caps are followed, else a note") {
+  const auto under = [](const std::string& more) {
+    return shared_under(
+        R"({"pue": 1.2, "power": {"site_budget": "1.6 MW")" + more + "}}",
+        {{"/jobs/2/workload/load/output/mean", "1"}, {"/jobs/2/workload/load/output/spread", "0"}});
+  };
+  const std::string told = "agents: has no time per output token to price caps with";
+  for (const char* policy : {"uniform", "priority", "admission"}) {
+    INFO(policy);
+    const result r = under(std::string(R"(, "when_over": "cap", "capping": ")") + policy + "\"");
+    CHECK(r.status == run_status::infeasible);
+    CHECK(says_among(r.reasons, told));
+  }
+  for (const char* more : {"", R"(, "when_over": "cap")"}) {
+    const result r = under(more);
+    CHECK(r.status == run_status::ok);
+    CHECK(says_among(r.notes, told));
+  }
+}
+
+TEST_CASE("Batch jobs draw the same in the table of caps and in the run") {
+  // Of what jobs may draw, the uniform caps leave what the note says of GPUs outside them.
+  const result r = shared_under(
+      R"({"pue": 1.2, "power": {"site_budget": "1.6 MW", "when_over": "cap", "capping": "uniform"}})");
+  REQUIRE(r.status == run_status::ok);
+  const value& uniform = (*r.energy.find("facility")->find("capping")->items())[1];
+  const double each = (1.6e6 / 1.2 - *uniform.find("drawn_W")->number()) / (1008 - 512 - 256 - 72);
+  CHECK(says_among(r.notes, fmt::format("a GPU in a batch job takes {:.4g} W", each)));
 }
 
 TEST_CASE("Steps of jobs that share a cluster swing less together than if all were in step") {
