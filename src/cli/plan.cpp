@@ -115,6 +115,11 @@ serving_draft draft_of(const plan_arguments& a, const std::string& platform) {
   return d;
 }
 
+bool is_traced(const value& text) {
+  const value* kind = text.at_pointer("/workload/load/kind");
+  return kind && kind->string() && *kind->string() == "trace";
+}
+
 /// A scenario of serving with what the options say over it.
 value written_over(const value& text, const plan_arguments& a, const std::string& platform) {
   std::vector<std::pair<std::string, value>> more;
@@ -123,9 +128,8 @@ value written_over(const value& text, const plan_arguments& a, const std::string
   if (!a.weights.empty()) more.emplace_back("/workload/engine/weights", a.weights);
   if (!a.kv_cache.empty()) more.emplace_back("/workload/engine/kv_cache", a.kv_cache);
   const value* kind = text.at_pointer("/workload/load/kind");
-  const bool traced = kind && kind->string() && *kind->string() == "trace";
   const value* file = text.at_pointer("/workload/load/file");
-  if (traced && file && file->string() && a.trace.empty()) {
+  if (is_traced(text) && file && file->string() && a.trace.empty()) {
     const std::filesystem::path folder = scenario_file(a.subject).parent_path();
     more.emplace_back("/workload/load/file", std::filesystem::absolute(folder / *file->string()).string());
   } else if (a.trace.empty() && kind && kind->string() && *kind->string() != "open_loop") {
@@ -154,10 +158,11 @@ value written_over(const value& text, const plan_arguments& a, const std::string
 }
 
 /// What a plan starts from: the scenario with the arguments written over it, or the draft that they make; then
-/// --set. `written` gives the first, `drafted` the second, with its problems.
+/// the overrides. `written` gives the first, `drafted` the second, with its problems.
 plan_base base_from(const plan_arguments& a, const std::optional<value>& scenario,
                     const std::function<value(const value&)>& written,
-                    const std::function<value(const data_folders&, diagnostics&)>& drafted) {
+                    const std::function<value(const data_folders&, diagnostics&)>& drafted,
+                    const std::vector<override_option>& sets) {
   plan_base out;
   out.data = folders_under(data_root());
   diagnostics problems;
@@ -168,44 +173,53 @@ plan_base base_from(const plan_arguments& a, const std::optional<value>& scenari
     out.text = drafted(out.data, problems);
     problems.throw_if_any();
   }
-  add_sets(out, a.sets, problems);
+  apply_to(out, sets, problems);
   problems.throw_if_any();
   return out;
 }
 
-/// The base with a trace as its load; one without times of arrival gets a rate.
-plan_base with_trace(plan_base base, const std::string& file) {
-  for (const bool timed : {true, false}) {
-    plan_base out = base;
-    out.text = with_members(out.text, {{"/workload/load", value{}}, {"/workload/load", trace_load(file, timed)}});
-    try {
-      read_base(out);
-      return out;
-    } catch (const input_error&) {
-      if (!timed) throw;
-    }
-  }
-  return base;
+/// Leaves out of what is assumed that arrivals are a Poisson process, if they are another.
+void arrivals_of(const value& text, plan_assumptions& assumed) {
+  const value* process = text.at_pointer("/workload/load/arrivals");
+  if (!process || !process->string() || *process->string() == "poisson") return;
+  const auto it = std::find_if(assumed.begin(), assumed.end(),
+                               [](const std::string& x) { return x.starts_with("requests arrive as"); });
+  if (it == assumed.end()) return;
+  if (it->ends_with("lengths")) *it = "all requests have the given lengths";
+  else assumed.erase(it);
 }
 
 plan_base serving_base(const plan_arguments& a, const std::optional<value>& scenario, const std::string& platform,
                        plan_assumptions& assumed) {
+  const std::vector<override_option> sets = parse_sets(a.sets);
+  const bool traced = !a.trace.empty() || (scenario && is_traced(*scenario));
+  const trace_sets split = traced ? split_sets(sets) : trace_sets{sets, {}};
   const auto written = [&](const value& s) { return written_over(s, a, platform); };
-  plan_base out = base_from(a, scenario, written, [&](const data_folders& data, diagnostics& problems) {
+  const auto drafted = [&](const data_folders& data, diagnostics& problems) {
     serving_draft d = draft_of(a, platform);
     if (!a.trace.empty()) d.input = std::max(d.input, 1.0), d.output = std::max(d.output, 1.0);
     return draft_serving(d, data, assumed, problems);
-  });
-  if (!a.trace.empty()) out = with_trace(std::move(out), a.trace);
+  };
+  const std::vector<override_option> nothing;
+  plan_base out = base_from(a, scenario, written, drafted, a.trace.empty() ? split.of_trace : nothing);
+  if (!a.trace.empty()) out = with_trace(out, a.trace, split.of_trace);
   plan_assumptions of_trace;
   out = with_lengths_of_trace(std::move(out), of_trace);
-  if (!of_trace.empty())
+  if (!of_trace.empty()) {
     std::erase_if(assumed, [](const std::string& x) { return x.starts_with("requests arrive as"); });
+    of_trace.emplace_back("requests arrive as a Poisson process");
+  }
   assumed.insert(assumed.end(), of_trace.begin(), of_trace.end());
   const bool own = scenario || !a.trace.empty();
   for (const auto& [pointer, mean] :
        {std::pair{"/workload/load/input", a.input}, {"/workload/load/output", a.output_tokens}})
     if (own && mean > 0) out.text = with_members(out.text, {{pointer, value::object{{"mean", mean}}}});
+  if (!split.of_load.empty()) {
+    diagnostics problems;
+    apply_to(out, split.of_load, problems);
+    problems.throw_if_any();
+  }
+  arrivals_of(out.text, assumed);
   return out;
 }
 
@@ -349,9 +363,12 @@ plan_base training_base(const plan_arguments& a, const std::optional<value>& sce
     if (a.tokens > 0) more.emplace_back("/workload/token_budget", a.tokens);
     return with_members(s, more);
   };
-  return base_from(a, scenario, written, [&](const data_folders& data, diagnostics& problems) {
-    return draft_training(training_draft_of(a, platform), data, assumed, problems);
-  });
+  return base_from(
+      a, scenario, written,
+      [&](const data_folders& data, diagnostics& problems) {
+        return draft_training(training_draft_of(a, platform), data, assumed, problems);
+      },
+      parse_sets(a.sets));
 }
 
 bool batch_set(const plan_arguments& a) {
@@ -398,11 +415,14 @@ plan_base post_training_base(const plan_arguments& a, const std::optional<value>
       more.emplace_back("/workload/response/max", static_cast<std::int64_t>(std::llround(a.max_response)));
     return with_members(s, more);
   };
-  return base_from(a, scenario, written, [&](const data_folders& data, diagnostics& problems) {
-    return draft_post_training(
-        {a.subject, platform, a.price, a.prompts, a.samples, a.input, a.output_tokens, a.max_response}, data,
-        assumed, problems);
-  });
+  return base_from(
+      a, scenario, written,
+      [&](const data_folders& data, diagnostics& problems) {
+        return draft_post_training(
+            {a.subject, platform, a.price, a.prompts, a.samples, a.input, a.output_tokens, a.max_response}, data,
+            assumed, problems);
+      },
+      parse_sets(a.sets));
 }
 
 exit_code plan_post_training_command(const plan_arguments& a) {

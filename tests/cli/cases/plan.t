@@ -145,7 +145,13 @@ A layout that does not fit is told with what it lacks.
 Lengths of a trace are those of its requests.
 
   $ nvlsim plan serving llama3.3-70b-trace-gb300-rack --gpus 2 -q | tr -s ' \n' ' ' | grep -o 'log-normal lengths.*Poisson process'
-  log-normal lengths with mean, deviation and bounds of the 600 requests of conversation-azure-format.csv, arriving as a Poisson process
+  log-normal lengths with mean, deviation and bounds of the 600 requests of conversation-azure-format.csv; requests arrive as a Poisson process
+
+Overrides reach the load in the place of a trace, and the trace itself.
+
+  $ nvlsim plan serving llama3.1-8b --platform gb300-nvl72 --gpus 1 --trace "$SOURCE/scenarios/traces/conversation-azure-format.csv" --ttft '1 s' --tpot '30 ms' --set /workload/load/requests=300 --set /workload/load/arrivals=fixed --output traced.json -q | tr -s ' \n' ' ' | grep -o 'log-normal lengths.*azure-format.csv'; grep -o '"arrivals": "[a-z]*"' traced.json
+  log-normal lengths with mean, deviation and bounds of the first 300 requests of conversation-azure-format.csv
+  "arrivals": "fixed"
 
   $ nvlsim plan serving llama3.3-70b --platform gb300-nvl72 --gpus 2 --trace nowhere.csv --ttft '1 s' 2>&1 | grep -o 'nowhere.csv: .*'
   nowhere.csv: cannot be read

@@ -1,12 +1,20 @@
 #include "nvlsim/planner/serving_plan.hpp"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include "nvlsim/output/number.hpp"
 #include "nvlsim/output/plan_text.hpp"
 #include "nvlsim/planner/launch_commands.hpp"
 #include "nvlsim/planner/trace_load.hpp"
 #include "nvlsim/run/run.hpp"
+#include "nvlsim/serving/inference.hpp"
+#include "planner/cut_lengths.hpp"
 #include "support/root.hpp"
 #include "unit/planner/plan_fixture.hpp"
 
@@ -109,28 +117,142 @@ TEST_CASE("Launch commands have the ranks of the deployment, for every engine") 
   }
 }
 
-TEST_CASE("A plan takes its lengths from a trace") {
+struct spread_of {
+  double mean = 0, deviation = 0;
+};
+spread_of spread(const std::vector<double>& all) {
+  double sum = 0, squares = 0;
+  for (const double x : all) sum += x, squares += x * x;
+  const auto count = static_cast<double>(all.size());
+  return {sum / count, std::sqrt(squares / count - sum * sum / count / count)};
+}
+
+/// Prompts, or answers, of requests and of what a load draws.
+std::vector<double> lengths_in(const std::vector<served_request>& requests, bool prompts) {
+  std::vector<double> out;
+  for (const served_request& r : requests) out.push_back(static_cast<double>(prompts ? r.input : r.output));
+  return out;
+}
+std::vector<double> drawn_of(const inference_workload& w, bool prompts) {
+  std::vector<double> out;
+  for (const auto& [input, output] : draw_lengths(w, 400'000))
+    out.push_back(static_cast<double>(prompts ? input : output));
+  return out;
+}
+
+struct temporary_folder {
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("nvlsim-traces-" + std::to_string(::getpid()));
+  temporary_folder() { std::filesystem::create_directories(path); }
+  ~temporary_folder() { std::filesystem::remove_all(path); }
+};
+
+/// A file of requests, without times of arrival unless `timed`. Every seventh prompt is as long as can be.
+std::string request_file(const temporary_folder& folder, bool timed) {
+  std::string text = timed ? "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+                           : "num_prefill_tokens,num_decode_tokens,num_total_tokens,pd_ratio\n";
+  for (int i = 0; i < 210; ++i) {
+    const int input = i % 7 == 0 ? 8000 : 150 + i, output = 20 + i % 50;
+    if (timed) text += fmt::format("2024-01-01 12:{:02}:{:02}.0,{},{}\n", i / 60, i % 60, input, output);
+    else text += fmt::format("{},{},{},{}\n", input, output, input + output, 1.0 * input / output);
+  }
+  const auto file = folder.path / (timed ? "timed.csv" : "untimed.csv");
+  std::ofstream(file) << text;
+  return file.string();
+}
+
+const inference_workload& serving_of(const scenario& s) { return std::get<inference_workload>(s.workload); }
+
+TEST_CASE("What a plan draws in the place of a trace has the mean and the deviation of its requests") {
   plan_base base = test::small_server(1).base;
   const std::vector<std::string> nothing;
   std::vector<std::string> assumed;
   CHECK(with_lengths_of_trace(base, assumed).text == base.text);
   CHECK(assumed == nothing);
-  const std::string file = (test::root / "scenarios/traces/conversation-azure-format.csv").string();
-  base.text = with_members(base.text, {{"/workload/load", trace_load(file, true)}});
-  const scenario traced = read_base(base);
-  const request_list& list = std::get<inference_workload>(traced.workload).replay->list;
-  double input = 0, output = 0;
-  for (const served_request& r : list.requests)
-    input += static_cast<double>(r.input), output += static_cast<double>(r.output);
-  const auto count = static_cast<double>(list.requests.size());
-  const scenario planned = read_base(with_lengths_of_trace(base, assumed));
-  const auto& w = std::get<inference_workload>(planned.workload);
-  CHECK(w.load == load_kind::open_loop);
-  CHECK(w.input.mean == Approx(input / count));
-  CHECK(w.output.mean == Approx(output / count));
-  REQUIRE(assumed.size() == 1);
-  serving_question q{with_lengths_of_trace(base, assumed), 1, 0, 0};
+  const temporary_folder folder;
+  const std::string shipped = (test::root / "scenarios/traces/conversation-azure-format.csv").string();
+  for (const std::string& file : {shipped, request_file(folder, true)}) {
+    INFO(file);
+    const plan_base traced_base = with_trace(base, file, {});
+    const scenario traced = read_base(traced_base);
+    const scenario planned = read_base(with_lengths_of_trace(traced_base, assumed));
+    const inference_workload& w = serving_of(planned);
+    CHECK(w.load == load_kind::open_loop);
+    for (const bool prompts : {true, false}) {
+      const spread_of own = spread(lengths_in(serving_of(traced).replay->list.requests, prompts)),
+                      drawn = spread(drawn_of(w, prompts));
+      CHECK(drawn.mean == Approx(own.mean).epsilon(0.01));
+      if (file == shipped) CHECK(drawn.deviation == Approx(own.deviation).epsilon(0.02));
+      CHECK(drawn.deviation < 1.02 * own.deviation);  // a log-normal has no second peak at its bound
+    }
+  }
+  CHECK(assumed.size() == 2);
+  serving_question q{with_lengths_of_trace(with_trace(base, shipped, {}), assumed), 1, 0, 0};
   CHECK(plan_serving(q).runs > 0);
+}
+
+TEST_CASE("Lengths that spread less within their bounds than was asked keep their mean") {
+  for (const auto& [mean, deviation] : {std::pair{1000.0, 2000.0}, {1000.0, 1e9}, {7990.0, 300.0}, {12.0, 1.0}}) {
+    inference_workload w;
+    w.input = w.output = cut_lognormal(mean, deviation, 10, 8000);
+    CHECK(w.input.mean <= 8000);
+    CHECK(w.input.variation <= 100);
+    CHECK(drawn_mean(w.input) == Approx(mean).epsilon(1e-6));
+    const spread_of drawn = spread(drawn_of(w, true));
+    CHECK(drawn.mean == Approx(mean).epsilon(0.02));
+    CHECK(drawn.deviation < 1.05 * deviation);
+  }
+}
+
+TEST_CASE("A plan takes the lengths of the requests that a run of the trace replays") {
+  const plan_base base = with_trace(test::small_server(1).base,
+                                    (test::root / "scenarios/traces/conversation-azure-format.csv").string(),
+                                    {{"/workload/load/requests", "50"},
+                                     {"/workload/load/images/count/mean", "1"},
+                                     {"/workload/load/images/tokens", "1000"}});
+  const scenario traced = read_base(base);
+  const std::vector<served_request> replayed = generate_requests(serving_of(traced), 0).requests;
+  REQUIRE(replayed.size() == 50);
+  std::vector<std::string> assumed;
+  const scenario planned = read_base(with_lengths_of_trace(base, assumed));
+  for (const bool prompts : {true, false})
+    CHECK(spread(drawn_of(serving_of(planned), prompts)).mean ==
+          Approx(spread(lengths_in(replayed, prompts)).mean).epsilon(0.01));
+  REQUIRE(assumed.size() == 1);
+  CHECK(assumed[0].find("the first 50 requests") != std::string::npos);
+}
+
+TEST_CASE("Every override of a trace's load is of the trace or of the load in its place") {
+  const trace_sets split = split_sets({{"/workload/load/file", "x.csv"},
+                                       {"/workload/load/rate_scale", "2"},
+                                       {"/workload/load/requests", "300"},
+                                       {"/workload/load/arrivals", "fixed"},
+                                       {"/workload/load/input/mean", "500"},
+                                       {"/workload/engine/max_batch_tokens", "8192"}});
+  std::string of_trace, of_load;
+  for (const override_option& o : split.of_trace) of_trace += o.pointer.substr(o.pointer.rfind('/') + 1) + ' ';
+  for (const override_option& o : split.of_load) of_load += o.pointer.substr(o.pointer.rfind('/') + 1) + ' ';
+  CHECK(of_trace == "file rate_scale requests max_batch_tokens ");
+  CHECK(of_load == "arrivals mean ");
+}
+
+TEST_CASE("A trace without times gets a rate, and what else is wrong is told without problems of that rate") {
+  const plan_base base = test::small_server(1).base;
+  plan_base wrong = base;
+  wrong.text = with_members(base.text, {{"/workload/slo/ttft", "1 parsec"}});
+  const temporary_folder folder;
+  for (const bool timed : {true, false}) {
+    const std::string file = request_file(folder, timed);
+    const scenario traced = read_base(with_trace(base, file, {}));
+    CHECK(serving_of(traced).arrivals.rate_per_s == (timed ? 0 : 1));
+    try {
+      with_trace(wrong, file, {});
+      FAIL("a wrong limit is accepted");
+    } catch (const input_error& e) {
+      REQUIRE(e.problems().size() == 1);
+      CHECK(e.problems()[0].pointer == "/workload/slo/ttft");
+    }
+  }
 }
 
 }  // namespace
