@@ -1,6 +1,8 @@
 #include "nvlsim/serving/server.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -27,8 +29,6 @@ struct server::worker : worker_state {
   std::vector<std::int64_t> contexts;
   std::vector<double> seconds, ends;
   double last_decode = 0;  ///< end of the last iteration with decodes
-  double served_s = 0;     ///< from the first work on each of its requests to their ends, in all
-  std::int64_t served = 0;
   std::vector<std::pair<double, std::int64_t>>
       joined;  ///< sequences that joined since, by the time of their last token
 };
@@ -52,6 +52,7 @@ server::server(const request_list& list, const server_settings& s, const iterati
     out_.workers[i].prefills = i >= decoding_;
     workers_.emplace_back(i < decoding_ ? s.worker : s.prefill->worker, i >= decoding_);
   }
+  know_hardware();
   std::vector<std::shared_ptr<block_store>> pools;  // by tier; none where each worker has its own
   for (const tier_settings& tier : s.tiers) {
     const auto blocks = static_cast<std::size_t>(tier.capacity_blocks);
@@ -171,22 +172,54 @@ bool server::has_room(std::size_t i, const served_request& r) {
   return w.fetching < fetches && w.scheduler.has_room(names_of(r), r.input, w.prefills ? 1 : r.output);
 }
 
-/// Whether a worker would end a request after a faster one has ended all that waits at the router, if times and
-/// rates are as so far. No more requests come. A work queue ends first if such a worker takes none of the last.
-bool server::ends_later(std::size_t i, double t) const {
-  if (!all_here_ || workers_[i].served == 0) return false;
+/// Times of requests tell how fast workers are where their hardware differs. Those of equal workers differ by
+/// chance.
+void server::know_hardware() {
   const auto [first, end] = prompt_workers();
-  const auto each = [&](const worker& w) { return w.served_s / static_cast<double>(w.served); };
-  const double own = each(workers_[i]);
-  std::int64_t served = 0;
-  double fastest = own;
-  for (std::size_t k = first; k < end; ++k) {
-    served += workers_[k].served;
-    if (workers_[k].served > 0) fastest = std::min(fastest, each(workers_[k]));
+  const std::vector<std::size_t>& of = set_.hardware;
+  if (!held_back_ || !all_here_ || of.size() < end) return;
+  const auto from = of.begin() + static_cast<std::ptrdiff_t>(first),
+             to = of.begin() + static_cast<std::ptrdiff_t>(end);
+  if (std::adjacent_find(from, to, std::not_equal_to<>()) != to) services_.resize(*std::max_element(from, to) + 1);
+}
+
+/// A worker ended a request, on which it began `took_s` ago.
+void server::count_service(std::size_t i, double took_s) {
+  const auto [first, end] = prompt_workers();
+  if (services_.empty() || i < first || i >= end) return;
+  service_times& s = services_[set_.hardware[i]];
+  const double before = s.served > 0 ? s.mean() : never;
+  ++served_;
+  ++s.served;
+  s.sum_s += took_s;
+  s.squares += took_s * took_s;
+  const auto mean = [&](const service_times& x) { return x.served > 0 ? x.mean() : never; };
+  if (set_.hardware[i] != fastest_) {
+    if (s.mean() < mean(services_[fastest_])) fastest_ = set_.hardware[i];
+  } else if (s.mean() > before) {
+    const auto least = std::min_element(services_.begin(), services_.end(),
+                                        [&](const auto& x, const auto& y) { return mean(x) < mean(y); });
+    fastest_ = static_cast<std::size_t>(least - services_.begin());
   }
-  constexpr double alike = 0.95;  // times of equal workers differ by chance
-  const double to_the_last = static_cast<double>(backlog_.size()) * t / static_cast<double>(served);
-  return fastest < alike * own && to_the_last + fastest < own;
+}
+
+double server::service_times::error_of_mean() const {
+  const auto n = static_cast<double>(served);
+  return std::sqrt(std::max(squares / n - mean() * mean(), 0.0) / (n - 1));
+}
+
+/// Whether a worker would end a request after one with faster hardware has ended all that waits at the router, if
+/// times and rates are as so far. No more requests come. A work queue ends first if such a worker takes none of
+/// the last.
+bool server::ends_later(std::size_t i, double t) const {
+  constexpr std::int64_t least = 10;  // so many times tell how far they spread (assumed)
+  constexpr double sure = 2;          // standard errors: by chance in 1 of 40 cases
+  if (services_.empty()) return false;
+  const service_times &own = services_[set_.hardware[i]], &best = services_[fastest_];
+  if (&own == &best || own.served < least || best.served < least) return false;
+  const double slower = own.mean() - best.mean(), error = std::hypot(own.error_of_mean(), best.error_of_mean());
+  const double to_the_last = static_cast<double>(backlog_.size()) * t / static_cast<double>(served_);
+  return slower > sure * error && slower > to_the_last;
 }
 
 /// The oldest request that waits at the router goes to the worker with the fewest unfinished requests of those
@@ -219,7 +252,7 @@ void server::pull(std::size_t i, double t) {
   const auto [first, end] = prompt_workers();
   if (i < first || i >= end) return;
   while (!backlog_.empty() && has_room(i, request(backlog_.front()))) {
-    if (ends_later(i, t)) return hand_out(t);
+    if (ends_later(i, t)) return;  // faster workers are busy: they refuse none for which they have room
     const std::int32_t next = backlog_.front();
     backlog_.pop_front();
     prefill(next, i, t);
@@ -474,8 +507,7 @@ void server::end_iteration(std::size_t i, double t) {
   w.busy = false;
   for (const std::int32_t q : e.finished) {
     w.in_hand -= 1;
-    w.served += 1;
-    w.served_s += t - record(q).admitted_s;
+    count_service(i, t - record(q).admitted_s);
     if (w.prefills && request(q).output > 1) send_cache(q, i, t);
     else finish(q, t);
   }

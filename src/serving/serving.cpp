@@ -348,6 +348,7 @@ class load_setup {
                                                                             std::size_t to) {
         return prices.transfer(tokens, worse(health[from], health[to]), std::abs(racks[from] - racks[to]));
       };
+    set.hardware = hardware;
     cases_.push_back({list_, std::move(set),
                       [&prices, hardware](std::size_t worker, const iteration& it) {
                         return prices.price(hardware[worker], it, 1);

@@ -138,6 +138,8 @@ struct server_settings {
   bool traced = true;            ///< keeps what traces show: the first iterations, and counts over time
   /// Called as each request ends. What it throws ends the run.
   std::function<void(const request_record&)> seen = {};
+  /// Hardware of each worker, by a number of its own. None: all are alike.
+  std::vector<std::size_t> hardware = {};
 };
 
 /// Most iterations that a run keeps for its trace, over all workers, unless `keep_iterations`.
@@ -252,6 +254,14 @@ class server {
     bool operator>(const timed_event& o) const { return at > o.at || (at == o.at && who > o.who); }
   };
   struct worker;
+  /// Requests that workers of a kind of hardware have ended, and the times that they took.
+  struct service_times {
+    std::int64_t served = 0;
+    double sum_s = 0, squares = 0;
+
+    double mean() const { return sum_s / static_cast<double>(served); }
+    double error_of_mean() const;
+  };
 
   const served_request& request(std::int32_t i) const { return list_.requests[static_cast<std::size_t>(i)]; }
   request_record& record(std::int32_t i) { return out_.requests[static_cast<std::size_t>(i)]; }
@@ -264,6 +274,8 @@ class server {
   void submit(std::int32_t i, double t);
   router_policy prompt_router() const;
   router_policy cache_router() const;
+  void know_hardware();
+  void count_service(std::size_t i, double took_s);
   bool ends_later(std::size_t i, double t) const;
   std::pair<std::size_t, std::size_t> prompt_workers() const;
   bool has_room(std::size_t i, const served_request& r);
@@ -309,6 +321,9 @@ class server {
   bool held_back_ = false;                  ///< requests wait at the router until a worker has room
   bool all_here_ = false;                   ///< all requests come at the start
   std::deque<std::int32_t> backlog_;        ///< those that do
+  std::vector<service_times> services_;     ///< by hardware; none: workers are alike, or requests still come
+  std::size_t fastest_ = 0;                 ///< hardware with the least mean
+  std::int64_t served_ = 0;                 ///< requests of all hardware
   std::vector<std::int64_t> hands_;         ///< unfinished requests by worker, while one is chosen
   std::vector<std::int64_t> fetched_from_;  ///< by request: where what is fetched of its prompt begins
   std::vector<std::pair<std::int32_t, double>>

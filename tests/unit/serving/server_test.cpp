@@ -299,6 +299,8 @@ TEST_CASE("A queue in front of many workers loses what a slow one is worth") {
     s.router = router_policy::least_loaded;
     s.worker.settings.max_batch_size = 16;
     s.clients = load == load_kind::closed_loop ? 20 * workers : 0;
+    s.hardware.assign(static_cast<std::size_t>(workers), 0);
+    s.hardware[5] = speed < 1 ? 1 : 0;
     const serving_outcome o =
         serve_requests(generate_requests(w, 0), s, [speed](std::size_t worker, const iteration& it) {
           iteration_price p = by_content(it);
@@ -316,6 +318,52 @@ TEST_CASE("A queue in front of many workers loses what a slow one is worth") {
   workers = 72;
   // The last requests are not left to the slow worker: with them it would end 25 % of a request's time later.
   CHECK(1 - tokens_per_s(0.8, load_kind::offline, 1) / tokens_per_s(1, load_kind::offline, 1) < 0.2 / 72 + 0.003);
+}
+
+serving_outcome serve_batch(std::int64_t workers, std::vector<std::size_t> hardware,
+                            request_list* list = nullptr) {
+  inference_workload w = open_loop(1, 30 * workers);
+  w.load = load_kind::offline;
+  w.input = {200, 0.5};
+  w.output = {60, 0.5};
+  server_settings s = plain(workers);
+  s.router = router_policy::least_loaded;
+  s.worker.settings.max_batch_size = 8;
+  s.hardware = std::move(hardware);
+  const request_list drawn = generate_requests(w, 0);
+  return serve_requests(list ? *list : drawn, s, by_content);
+}
+
+TEST_CASE("A queue asks workers of different hardware in steps that grow with their number") {
+  // The work per worker is the same. The scan that finds a worker for each request at the start is the rest.
+  const auto steps = [](std::size_t workers, bool differ) {
+    std::vector<std::size_t> hardware(workers);
+    for (std::size_t i = 0; i < workers; ++i) hardware[i] = differ ? i % 2 : 0;
+    return test::steps_of([&] { serve_batch(static_cast<std::int64_t>(workers), hardware); });
+  };
+  for (const std::size_t n : {std::size_t{25}, std::size_t{200}})
+    CHECK(static_cast<double>(steps(n, true)) < 1.3 * static_cast<double>(steps(n, false)));
+  CHECK(steps(200, true) < 12 * steps(25, true));
+}
+
+TEST_CASE("A queue passes over no worker of equal hardware, whatever long requests it got") {
+  inference_workload w = open_loop(1, 120);
+  w.load = load_kind::offline;
+  w.input = {200, 0.5};
+  w.output = {60, 0.5};
+  request_list list = generate_requests(w, 0);
+  list.requests.front().output = 400;
+  const auto served = [&](const std::vector<std::size_t>& hardware) {
+    std::vector<int> out(4);
+    const serving_outcome o = serve_batch(4, hardware, &list);
+    for (const request_record& r : o.requests) ++out[static_cast<std::size_t>(r.worker)];
+    return out;
+  };
+  const std::vector<int> alike = served({});
+  for (const int n : alike) CHECK(n >= 25);
+  CHECK(served({3, 3, 3, 3}) == alike);
+  // Hardware that is as fast is passed over no more often than by chance.
+  for (const int n : served({0, 1, 0, 1})) CHECK(n >= 25);
 }
 
 TEST_CASE("Pools take every router, serve every request and send prompts and caches where it says") {
@@ -349,6 +397,8 @@ TEST_CASE("A queue in front of prefill workers loses what a slow one is worth") 
     w.output = {2, 0};
     server_settings s = in_pools(16, 8);
     s.pool_router = router_policy::least_loaded;
+    s.hardware.assign(24, 0);
+    s.hardware[8] = speed < 1 ? 1 : 0;
     return serve_requests(generate_requests(w, 0), s,
                           [speed](std::size_t worker, const iteration& it) {
                             iteration_price p = by_content(it);
