@@ -122,6 +122,7 @@ inference_workload alone(const scenario& s, const rank_counts& shape, worker_rol
   w.prefill_pool.reset();
   w.prompts_cached = role == worker_role::decode;
   w.load = load_kind::closed_loop;
+  w.mlperf.reset();  // its rules are of other loads
   w.measured = {.steady = true};
   w.concurrency = clients;
   w.requests = std::max(requests_of_client * clients, min_requests);

@@ -8,15 +8,16 @@
 #include <tuple>
 
 #include "nvlsim/search/highest_load.hpp"
+#include "nvlsim/serving/limits.hpp"
 #include "nvlsim/serving/mlperf.hpp"
 #include "nvlsim/units/units_text.hpp"
 
 namespace nvlsim {
 namespace {
 
-constexpr double closeness = 0.002;       // relative precision of the rate
-constexpr int max_doublings = 40;         // starting from the scenario's load
-constexpr double max_requests = 100'000;  // of a closed loop; more clients give no more information
+constexpr double closeness = 0.002;   // relative precision of the rate
+constexpr int max_doublings = 40;     // starting from the scenario's load
+constexpr double max_loop = 100'000;  // of a closed loop; more clients give no more information
 constexpr double alone =
     1e-4;  // mean requests in flight; at lower loads every request already has the server to itself
 constexpr double max_rate = 1e9, max_scale = 1e6;  // limits of the scenario format
@@ -30,10 +31,6 @@ double load_of(const inference_workload& w) {
   if (is_closed(w)) return static_cast<double>(w.concurrency);
   if (w.load == load_kind::open_loop || !w.replay->timed) return w.arrivals.rate_per_s;
   return w.rate_scale;
-}
-
-double max_load(const inference_workload& w) {
-  return w.load == load_kind::trace && w.replay->timed ? max_scale : max_rate;
 }
 
 /// The workload with `load` clients, requests/s, or times the trace's rate, and `longer` times as many requests.
@@ -141,13 +138,13 @@ class load_search {
 
   void search() {
     const double min = is_closed(workload_) ? static_cast<double>(workload_.replicas) * workload_.pp : 0;
-    double at = std::max(load_of(workload_), min);
+    double at = std::max(std::min(load_of(workload_), highest_load_tried(workload_)), min);
     for (int i = 0; i < max_doublings && (good_ == 0 || bad_ == 0); ++i) {
       try_load(at);
       watched_ = good_ > 0;  // of a lower load that is not held, more is told
-      if (bad_ == 0 && is_closed(workload_) && 2 * at * requests_of_client() > max_requests) break;
-      if (bad_ == 0 && at >= max_load(workload_)) break;
-      if (bad_ == 0) at = std::min(2 * at, max_load(workload_));
+      if (bad_ == 0 && is_closed(workload_) && 2 * at * requests_of_client() > max_loop) break;
+      if (bad_ == 0 && at >= highest_load_tried(workload_)) break;
+      if (bad_ == 0) at = std::min(2 * at, highest_load_tried(workload_));
       else if (good_ == 0 && at > min && in_flight_ > alone) at = std::max(at / 2, min);
       else break;
     }
@@ -242,6 +239,11 @@ class load_search {
 };
 
 }  // namespace
+
+double highest_load_tried(const inference_workload& w) {
+  if (w.load == load_kind::trace && w.replay->timed) return max_scale;
+  return w.mlperf ? std::floor(static_cast<double>(max_requests) / mlperf_run_s) : max_rate;
+}
 
 highest_load find_highest_load(const scenario& s,
                                const std::function<void(std::int64_t runs, std::int64_t all)>& report,

@@ -78,6 +78,7 @@ pareto_study study_pareto(scenario s, std::int64_t gpus, const std::vector<std::
         {{s.file, "/workload", "a Pareto study needs an inference workload that states request lengths", {}}});
   inference_workload base = *given;
   base.load = load_kind::closed_loop;
+  base.mlperf.reset();  // its rules are of other loads
   base.measured = {.steady = true};
   base.prefill_pool.reset();
   base.prompts_cached = false;

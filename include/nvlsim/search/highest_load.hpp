@@ -34,6 +34,10 @@ struct highest_load {
   bool few() const { return counted < enough(); }
 };
 
+/// The highest load that the search tries, in the unit of `highest_load::load`: that of the scenario format, and
+/// by MLPerf's rules, where a run is of ten minutes, that of which as many requests arrive as a run may have.
+double highest_load_tried(const inference_workload& w);
+
 /// Doubles or halves the load of `s` until one load is sustained and one is not, then bisects to 0.2 % or one
 /// client. Assumes that less load is never worse. Throws input_error if the workload has another kind of load or
 /// no objective, or if the scenario cannot run. `report` gets the number of runs before each; how many there will

@@ -15,8 +15,10 @@
 #include "nvlsim/run/run.hpp"
 #include "nvlsim/serving/inference.hpp"
 #include "planner/cut_lengths.hpp"
+#include "planner/worker_rates.hpp"
 #include "support/root.hpp"
 #include "unit/planner/plan_fixture.hpp"
+#include "unit/serving/inference_fixture.hpp"
 
 namespace nvlsim {
 namespace {
@@ -80,6 +82,18 @@ TEST_CASE("Limits that nothing keeps give no deployment, and the reasons") {
   CHECK_FALSE(none.best());
   CHECK_FALSE(none.refused.empty());
   CHECK(serving_plans_text({{none, {}, {}, {}, {}}}).find("no deployment holds any load") != std::string::npos);
+}
+
+TEST_CASE("A worker is rated without MLPerf's rules, which are of other loads than clients") {
+  scenario s;
+  s.platform = test::small_machine();
+  s.stack = test::small_stack();
+  s.model = test::small_model();
+  inference_workload w = test::small_workload();
+  w.mlperf = mlperf_rules{mlperf_scenario::server, "llama2-70b"};
+  s.workload = w;
+  for (const worker_role role : {worker_role::combined, worker_role::prefill, worker_role::decode})
+    CHECK_FALSE(alone(s, {1, 1, 1, 1, 1}, role, 8).mlperf);
 }
 
 TEST_CASE("A plan that is stopped gives what it has") {

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <set>
 
+#include "nvlsim/serving/limits.hpp"
+#include "nvlsim/serving/mlperf.hpp"
 #include "unit/serving/inference_fixture.hpp"
 
 namespace nvlsim {
@@ -57,6 +59,20 @@ TEST_CASE("A highest load takes a run for each doubling to it, and those of one 
     INFO("from " << begin << " of it: " << found.runs << " runs");
     CHECK(found.runs <= std::abs(std::log2(begin)) + to_two_thousandths + 4);
   }
+}
+
+TEST_CASE("By MLPerf's rules no load is tried of which more requests arrive than a run may have") {
+  scenario s = small_scenario();
+  auto& w = std::get<inference_workload>(s.workload);
+  CHECK(highest_load_tried(w) == 1e9);
+  w.mlperf = mlperf_rules{mlperf_scenario::server, "llama2-70b"};
+  w.arrivals.rate_per_s = highest_load_tried(w);
+  CHECK(mlperf_requests(w) <= max_requests);
+  w.arrivals.rate_per_s += 1;
+  CHECK(mlperf_requests(w) > max_requests);
+  // The first run, which is stopped, is not of a load beyond them.
+  w.arrivals.rate_per_s = 1e9;
+  CHECK(find_highest_load(s, {}, [] { return true; }).stopped);
 }
 
 TEST_CASE("Runs that are lost end early, and the load is that of complete runs") {
