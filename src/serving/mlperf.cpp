@@ -32,6 +32,7 @@ const mlperf_benchmark* find_mlperf_benchmark(std::string_view name) {
 }
 
 std::int64_t mlperf_requests(const inference_workload& w) {
+  // In the mean. LoadGen goes on where they come sooner.
   if (w.mlperf->scenario != mlperf_scenario::offline)
     return static_cast<std::int64_t>(std::ceil(w.arrivals.rate_per_s * mlperf_run_s));
   return find_mlperf_benchmark(w.mlperf->benchmark)->samples;

@@ -75,8 +75,9 @@ std::vector<std::string> serving_notes(const serving_case& c, std::int64_t worke
   trace_notes(w, out);
   if (w.mlperf)
     out.push_back(
-        fmt::format("MLPerf's rules ({}): {} requests, a run of ten minutes or more, every request counts",
-                    w.mlperf->benchmark, w.requests));
+        fmt::format("MLPerf's rules ({}): {} requests, {}, every request counts", w.mlperf->benchmark, w.requests,
+                    w.mlperf->scenario == mlperf_scenario::offline ? "a run of ten minutes or more"
+                                                                   : "arrivals for ten minutes in the mean"));
   if (w.measured.warmup > 0 || w.measured.tail > 0)
     out.push_back(
         fmt::format("the first {:.4g} % and the last {:.4g} % of the arriving requests are not counted; rates "

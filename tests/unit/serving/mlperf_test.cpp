@@ -1,6 +1,7 @@
 #include "nvlsim/serving/mlperf.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "nvlsim/serving/serving.hpp"
 #include "unit/serving/inference_fixture.hpp"
@@ -46,6 +47,26 @@ TEST_CASE("A run by MLPerf's rules is the offline run of as many requests, whoev
     CHECK(run->outcome.end_s == Approx(plain.outcome.end_s).epsilon(1e-12));
     CHECK(run->outcome.output_tokens == plain.outcome.output_tokens);
   }
+}
+
+TEST_CASE("Arrivals by MLPerf's rules last ten minutes in the mean") {
+  inference_workload w = small_workload();
+  w.load = load_kind::open_loop;
+  w.arrivals.rate_per_s = 2;
+  w.mlperf = mlperf_rules{mlperf_scenario::server, "llama2-70b"};
+  w.requests = mlperf_requests(w);
+  double sum = 0;
+  int before = 0;
+  constexpr int runs = 100;
+  for (int i = 0; i < runs; ++i) {
+    w.seed = static_cast<std::uint64_t>(i);
+    const double last = generate_requests(w, 0).requests.back().arrival_s;
+    sum += last;
+    before += last < mlperf_run_s ? 1 : 0;
+  }
+  // One run's last arrival spreads by 1 / sqrt(1,200).
+  CHECK(sum / runs == Approx(mlperf_run_s).epsilon(4 / std::sqrt(1200.0 * runs)));
+  CHECK(std::abs(before - runs / 2) < 20);
 }
 
 TEST_CASE("MLPerf's servers send what arrives in ten minutes and have limits of their own") {
