@@ -74,7 +74,7 @@ class serving_fit {
       serving_fit_row r{read_inference_row(cells, t.stem, inputs_), {}, {}, {}, {}, {}};
       if (r.row.record.status != record_status::ok || r.row.workload.mlperf || !can_freeze(r.row)) continue;
       if (r.row.record.notes.find("pools assumed") != std::string::npos) continue;  // guessed layouts
-      if (!r.row.workload.pooled() && !r.row.request_rate && !fits(r.row, *r.row.software)) continue;
+      if (!fits(r.row, *r.row.software)) continue;  // nor does validation simulate them
       for (const metric_target& m : r.row.targets) r.weights.push_back(weight_of(r, m.what));
       rows_.push_back(std::move(r));
     }

@@ -13,7 +13,6 @@
 namespace nvlsim {
 namespace {
 
-constexpr std::int64_t no_limit = std::int64_t{1} << 40;
 constexpr int max_replicas = 4;    // of an open loop; more give the same result
 constexpr double longest_s = 120;  // length of arrivals if the source gives no number of requests
 constexpr double min_requests = 500, max_requests = 20'000;
@@ -46,8 +45,9 @@ class_times times_of(const inference_row& r, const stack& s, const run_summary& 
     for (const iteration_class& c : classes) times.push_back(costs.time(c.mean).base());
     return times;
   };
-  out.decode = price(decode_workload(r.workload), summary.decode);
-  if (r.workload.prefill_pool) out.prefill = price(prefill_workload(r.workload), summary.prefill);
+  const inference_workload row = workload_of(r);
+  out.decode = price(decode_workload(row), summary.decode);
+  if (row.prefill_pool) out.prefill = price(prefill_workload(row), summary.prefill);
   return out;
 }
 
@@ -114,7 +114,6 @@ run_summary freeze(const inference_row& r, const stack& s) {
   std::vector<worker_iterations> workers;
   serving_outcome outcome;
   serving_options o;
-  o.kv_capacity_tokens = fits(r, s) ? std::nullopt : std::optional(no_limit);
   o.play = [&](const std::vector<server_case>& cases) {
     server_case c = cases.front();  // the others serve the same requests, or one less
     c.settings.keep_iterations = c.settings.traced = true;
@@ -143,11 +142,12 @@ run_summary freeze(const inference_row& r, const stack& s) {
 
 std::vector<double> simulate_frozen(const inference_row& r, const stack& s, const run_summary& summary) {
   const class_times times = times_of(r, s, summary);
-  const front_end_costs server = behind_server(r.workload) ? s.inference->front_end : front_end_costs{};
+  const inference_workload w = workload_of(r);
+  const front_end_costs server = behind_server(w) ? s.inference->front_end : front_end_costs{};
   const client_times mean = mean_times(summary, times, server);
-  const double counted = r.counts_prompts ? r.workload.input.mean : 1;  // tokens counted per request
-  const double per_second = r.workload.pooled() ? static_cast<double>(r.workload.concurrency) / mean.tpot_s
-                                                : counted * r.workers() * summary.output_tokens / mean.makespan_s;
+  const double counted = r.counts_prompts ? w.input.mean : 1;  // tokens counted per request
+  const double per_second = w.pooled() ? static_cast<double>(w.concurrency) / mean.tpot_s
+                                       : counted * r.workers() * summary.output_tokens / mean.makespan_s;
   const bool single = !summary.class_of.empty();
   std::vector<double> out;
   for (const metric_target& t : r.targets)

@@ -58,6 +58,28 @@ std::filesystem::path thinned(const std::filesystem::path& table, std::size_t n)
   return out;
 }
 
+TEST_CASE("Rows that memory cannot hold are frozen no more than validated, whatever the load") {
+  const data_folders data = folders_under(NVLSIM_SOURCE_DIR);
+  const csv_table table = read_csv(thinned(shipped("inference.csv"), 9));
+  input_cache inputs(data);
+  int open = 0, pooled = 0, others = 0;
+  for (const csv_row& cells : table.rows) {
+    inference_row r = read_inference_row(cells, "inference", inputs);
+    if (r.record.status != record_status::ok || r.workload.mlperf || !can_freeze(r)) continue;
+    int& seen = r.workload.pooled() ? pooled : r.request_rate ? open : others;
+    if (++seen > 3) continue;
+    r.hardware.gpu.hbm_usable = bytes::from_base(1e9);
+    INFO(r.record.id);
+    CHECK_FALSE(fits(r, *r.software));
+    CHECK_THROWS_AS(freeze(r, *r.software), input_error);
+    CHECK(simulate_row(r, *r.software).empty());
+    CHECK(r.record.status == record_status::infeasible);
+  }
+  CHECK(pooled > 0);
+  CHECK(open > 0);
+  CHECK(others > 0);
+}
+
 TEST_CASE("Running the scenario of a row gives what validating the row gives") {
   const data_folders data = folders_under(NVLSIM_SOURCE_DIR);
   for (const char* shipped_table : {"inference.csv"}) {
