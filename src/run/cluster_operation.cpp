@@ -161,7 +161,7 @@ moment_power power_of_first(const scenario& s, const priced_cluster& c, const cl
   out.when = busiest_moment(c.setup, o, c.power);
   const bool batch = !c.setup.batch.jobs.empty();
   const watts others = batch ? drawn_by_batch(s, c) : drawn_at(s.platform, s.platform.gpu.idle_power);
-  out.power = power_of_cluster(s, out.when, c.power, c.setup, others, s.simulation.seed);
+  out.power = power_of_cluster(s, out.when, c.power, c.setup, others);
   return out;
 }
 

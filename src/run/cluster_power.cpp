@@ -307,7 +307,7 @@ cluster_moment busiest_moment(const cluster_setup& c, const cluster_outcome& o,
 }
 
 shared_power power_of_cluster(const scenario& s, const cluster_moment& when, const std::vector<job_power>& jobs,
-                              const cluster_setup& c, watts batch, std::uint64_t seed) {
+                              const cluster_setup& c, watts batch) {
   const platform& p = s.platform;
   const facility_spec& f = *s.facility;
   const double in_tray = static_cast<double>(c.shape.gpus_per_tray),
@@ -315,7 +315,7 @@ shared_power power_of_cluster(const scenario& s, const cluster_moment& when, con
   const watts idle = idle_gpu(p);
   shared_power out;
   out.waves.idle_rack = idle * in_rack;
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(s.simulation.seed);
   std::vector<std::array<shifted_wave, 2>> each(when.members.size());  // of a GPU above idle: asked, smoothed
   std::vector<double> gpus(when.members.size());
   seconds longest;

@@ -51,13 +51,14 @@ struct cluster_moment {
 cluster_moment busiest_moment(const cluster_setup& c, const cluster_outcome& o,
                               const std::vector<job_power>& jobs);
 
-/// Racks and site at that moment. Steps of different jobs start at times that chance draws from `seed`.
+/// Racks and site at that moment. Steps of different jobs start at times that chance draws from the scenario's
+/// seed.
 struct shared_power {
   site_power waves;
   power_figures figures;
   watts in_step;  ///< the highest load if all jobs were at their peaks at once
 };
 shared_power power_of_cluster(const scenario& s, const cluster_moment& when, const std::vector<job_power>& jobs,
-                              const cluster_setup& c, watts batch, std::uint64_t seed);
+                              const cluster_setup& c, watts batch);
 
 }  // namespace nvlsim
