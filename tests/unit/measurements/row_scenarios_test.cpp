@@ -60,11 +60,11 @@ std::filesystem::path thinned(const std::filesystem::path& table, std::size_t n)
 
 TEST_CASE("Rows that memory cannot hold are frozen no more than validated, whatever the load") {
   const data_folders data = folders_under(NVLSIM_SOURCE_DIR);
-  const csv_table table = read_csv(thinned(shipped("inference.csv"), 9));
+  const csv_table table = read_csv(shipped("inference.csv"));
   input_cache inputs(data);
   int open = 0, pooled = 0, others = 0;
-  for (const csv_row& cells : table.rows) {
-    inference_row r = read_inference_row(cells, "inference", inputs);
+  for (const csv_row& row : table.rows) {
+    inference_row r = read_inference_row(row, "inference", inputs);
     if (r.record.status != record_status::ok || r.workload.mlperf || !can_freeze(r)) continue;
     int& seen = r.workload.pooled() ? pooled : r.request_rate ? open : others;
     if (++seen > 3) continue;
