@@ -141,7 +141,8 @@ TEST_CASE("Members that mean nothing are refused with the reason") {
     INFO(what);
     CHECK(says(problems_of(name, std::move(sets)), what));
   };
-  refused(split, {{"/workload/admission", "batch"}, {"/workload/staleness", "0.5"}}, "a whole number with admission batch");
+  refused(split, {{"/workload/admission", "batch"}, {"/workload/staleness", "0.5"}},
+          "a whole number with admission batch");
   refused(split, {{"/workload/oversample", "0.2"}, {"/workload/staleness", "1"}}, "already running");
   refused(split, {{"/workload/rollout/model", "qwen3-32b"}}, "samples must be of the policy");
   refused(split, {{"/workload/critic", "qwen3-32b"}}, "ppo");
