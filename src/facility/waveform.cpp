@@ -245,16 +245,16 @@ watts oscillation(const power_wave& w, double low_hz, double high_hz) {
   if (!(whole > 0)) return {};
   double squares = 0;
   for (auto k = std::max(1.0, std::ceil(low_hz * whole)); k <= high_hz * whole; ++k) {
-    const std::complex<double> z = 2i * std::numbers::pi * k / whole;
-    std::complex<double> sum = 0;
-    double t = 0;
+    const std::complex<double> z = 2i * std::numbers::pi * k / whole, inverse = 1.0 / z;
+    std::complex<double> sum = 0, turned = 1, end = 1;  // by the pieces before; by the last of them
+    double length = 0;                                  // that turns by `end`
     for (const wave_piece& p : w.pieces) {
       const double d = p.time.base(), rise = d > 0 ? (p.to - p.from).base() / d : 0;
-      const std::complex<double> end = std::exp(-z * d);
-      std::complex<double> piece = p.from.base() * (1.0 - end) / z;
-      if (rise != 0) piece += rise * (1.0 - (1.0 + z * d) * end) / (z * z);
-      sum += std::exp(-z * t) * piece;
-      t += d;
+      if (d != length) end = std::exp(-z * d), length = d;
+      std::complex<double> piece = p.from.base() * (1.0 - end) * inverse;
+      if (rise != 0) piece += rise * (1.0 - (1.0 + z * d) * end) * inverse * inverse;
+      sum += turned * piece;
+      turned *= end;
     }
     squares += 2 * std::norm(sum / whole);
   }

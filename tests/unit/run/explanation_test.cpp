@@ -390,7 +390,7 @@ TEST_CASE("Sensitivity marks what is read and binds nothing") {
 }
 
 TEST_CASE("Sensitivities of runs that need the engine come from several processes, and are those of one") {
-  const auto file = root / "scenarios/training/llama3.1-405b-gb300-rack.json";
+  const auto file = root / "scenarios/training/llama3.1-405b-gb300-512.json";
   const std::vector<override_option> in_flow = {{"/simulation/fidelity", "flow"}};
   run_status status = run_status::ok;
   const auto four_of = [&](const scenario& s) {
