@@ -119,6 +119,15 @@ class fleet_player {
  private:
   const fleet_service& about(std::size_t i) const { return f_.services[i]; }
 
+  /// Takes a replica out of its service. Its GPUs are not given back yet.
+  replica end_replica(std::size_t i, std::size_t which, double now, replica_end how) {
+    std::vector<replica>& all = states_[i].replicas;
+    const replica gone = all[which];
+    all.erase(all.begin() + static_cast<std::ptrdiff_t>(which));
+    keep_life(i, gone, now, how);
+    return gone;
+  }
+
   void keep_life(std::size_t i, const replica& r, double now, replica_end how) {
     if (!f_.keeps_lives) return;
     if (out_.lives.size() < max_replica_lives)
@@ -185,9 +194,7 @@ class fleet_player {
   void evict(std::size_t j, std::size_t which, double now) {
     service_state& s = states_[j];
     service_outcome& o = out_.services[j];
-    const replica gone = s.replicas[which];
-    s.replicas.erase(s.replicas.begin() + static_cast<std::ptrdiff_t>(which));
-    keep_life(j, gone, now, replica_end::evicted);
+    const replica gone = end_replica(j, which, now, replica_end::evicted);
     space_.give(gone.rack, about(j).gpus);
     ++o.evicted;
     if (gone.ready_s <= now) come_again(s, o, s.in_flight);
@@ -328,9 +335,7 @@ class fleet_player {
   void lose(std::size_t i, std::size_t which, double now) {
     service_state& s = states_[i];
     service_outcome& o = out_.services[i];
-    const replica gone = s.replicas[which];
-    s.replicas.erase(s.replicas.begin() + static_cast<std::ptrdiff_t>(which));
-    keep_life(i, gone, now, replica_end::fails);
+    const replica gone = end_replica(i, which, now, replica_end::fails);
     const std::int64_t broken = std::min(about(i).gpus, f_.failures.machine_gpus);
     space_.give(gone.rack, about(i).gpus - broken);
     space_.break_until(now + f_.failures.repair_s, gone.rack, broken);
@@ -407,9 +412,7 @@ class fleet_player {
   void take_back(std::size_t i, std::size_t which, double now) {
     service_state& s = states_[i];
     service_outcome& o = out_.services[i];
-    const replica gone = s.replicas[which];
-    s.replicas.erase(s.replicas.begin() + static_cast<std::ptrdiff_t>(which));
-    keep_life(i, gone, now, replica_end::reclaimed);
+    const replica gone = end_replica(i, which, now, replica_end::reclaimed);
     space_.give(gone.rack, about(i).gpus);
     ++o.reclaimed;
     if (gone.ready_s > now || !(s.e2e > 0)) return;
