@@ -81,7 +81,7 @@ std::int64_t tray_with(const operation_state& s, const component& k, std::int64_
   return part * trays_of(k.of, 0, shape).count;
 }
 
-/// Parts of a component's kind that share their first tray: GPUs of a tray, leaves of a group of trays.
+/// How many parts of this kind begin at the same tray: the GPUs of a tray, or the leaves of a group of trays.
 std::int64_t parts_beside(const operation_state& s, const component& k) {
   if (k.of == cluster_part::gpu) return s.machine.shape.gpus_per_tray;
   return k.of == cluster_part::leaf ? s.machine.shape.rails : 1;

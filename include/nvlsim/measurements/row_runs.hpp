@@ -28,8 +28,8 @@ std::vector<row_figure> figures_of(const inference_row& r);
 /// Whether the model of memory can hold the row.
 bool fits(const inference_row& r, const stack& s);
 
-/// Simulated values of the row's targets, in the units of their columns: those of the run of its scenario. Sets
-/// status and reason if it cannot run, as where memory cannot hold it as modelled.
+/// Runs the row's scenario and returns its targets, in the units of their columns. If it cannot run, for example
+/// because memory cannot hold it, sets the row's status and reason and returns nothing.
 std::vector<double> simulate_row(inference_row& r, const stack& s);
 
 /// Whether the iterations of a row change little with small changes of costs: all but open loops of several
