@@ -8,6 +8,8 @@
 
 #include "nvlsim/analysis/search_result.hpp"
 #include "nvlsim/config/value.hpp"
+#include "nvlsim/output/plan_text.hpp"
+#include "output/lists.hpp"
 
 namespace nvlsim {
 
@@ -31,6 +33,25 @@ value chosen_platform(const std::vector<Told>& plans) {
   for (const Told& t : plans)
     if (!t.chosen_for.empty()) return value{t.plan.platform};
   return {};
+}
+
+/// The answers of a question, one below the other; of several platforms their table first.
+template <class Told>
+std::string answers_text(const std::vector<Told>& plans, std::string (*platforms)(const std::vector<Told>&),
+                         std::string (*one)(const Told&)) {
+  std::string out = plans.size() > 1 ? platforms(plans) : std::string();
+  for (const Told& t : plans) {
+    if (&t != &plans.front()) out += '\n';
+    out += one(t);
+  }
+  return out;
+}
+template <class Told>
+value answers_value(const char* question, const std::vector<Told>& plans, value (*one)(const Told&)) {
+  return value::object{{"schema", plan_schema},
+                       {"question", question},
+                       {"best_platform", chosen_platform(plans)},
+                       {"answers", output::list_of(plans, one)}};
 }
 
 }  // namespace nvlsim

@@ -326,21 +326,11 @@ std::string platforms_text(const std::vector<told_serving_plan>& plans) {
 }  // namespace
 
 std::string serving_plans_text(const std::vector<told_serving_plan>& plans) {
-  std::string out = plans.size() > 1 ? platforms_text(plans) : std::string();
-  for (const told_serving_plan& t : plans) {
-    if (&t != &plans.front()) out += '\n';
-    out += one_text(t);
-  }
-  return out;
+  return answers_text(plans, platforms_text, one_text);
 }
 
 value serving_plans_value(const std::vector<told_serving_plan>& plans) {
-  value answers{value::array{}};
-  for (const told_serving_plan& t : plans) answers.items()->push_back(plan_value(t));
-  return value::object{{"schema", plan_schema},
-                       {"question", "serving"},
-                       {"best_platform", chosen_platform(plans)},
-                       {"answers", std::move(answers)}};
+  return answers_value("serving", plans, plan_value);
 }
 
 }  // namespace nvlsim

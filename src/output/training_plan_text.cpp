@@ -206,21 +206,11 @@ std::string platforms_text(const std::vector<told_training_plan>& plans) {
 }  // namespace
 
 std::string training_plans_text(const std::vector<told_training_plan>& plans) {
-  std::string out = plans.size() > 1 ? platforms_text(plans) : std::string();
-  for (const told_training_plan& t : plans) {
-    if (&t != &plans.front()) out += '\n';
-    out += one_text(t);
-  }
-  return out;
+  return answers_text(plans, platforms_text, one_text);
 }
 
 value training_plans_value(const std::vector<told_training_plan>& plans) {
-  value answers{value::array{}};
-  for (const told_training_plan& t : plans) answers.items()->push_back(plan_value(t));
-  return value::object{{"schema", plan_schema},
-                       {"question", "training"},
-                       {"best_platform", chosen_platform(plans)},
-                       {"answers", std::move(answers)}};
+  return answers_value("training", plans, plan_value);
 }
 
 std::string scaling_text(const scaling_plan& p) {
