@@ -18,7 +18,9 @@ std::string shape_text(const rank_counts& w) {
 }
 
 std::string layout_text(const planned_server& s) {
-  return s.pooled ? layout_text(s.prefill) + " + " + layout_text(s.workers) : layout_text(s.workers);
+  const std::string one =
+      s.pooled ? layout_text(s.prefill) + " + " + layout_text(s.workers) : layout_text(s.workers);
+  return s.copies > 1 ? fmt::format("{} times ({})", s.copies, one) : one;
 }
 
 const planned_server* serving_plan::best() const {

@@ -62,6 +62,8 @@ std::string limits_of(const worker_limits& l) {
 }
 
 const server_row server_rows[] = {
+    {"copies, each with",
+     [](const planned_server& s) { return s.copies > 1 ? fmt::format("{}", s.copies) : "-"; }},
     {"prefill workers",
      [](const planned_server& s) { return s.pooled ? layout_text(s.prefill) : std::string("-"); }},
     {"decode workers", [](const planned_server& s) { return layout_text(s.workers); }},
@@ -216,6 +218,7 @@ value server_value(const planned_server& s) {
                                {"max_num_tokens", l.max_num_tokens}}};
   };
   value out{value::object{{"kind", s.pooled ? "disaggregated" : "aggregated"}, {"gpus", s.gpus}}};
+  out.set("copies", s.copies);
   out.set("decode", ranks(s.workers, s.limits));
   if (s.pooled) out.set("prefill", ranks(s.prefill, s.prefill_limits));
   out.set("requests_per_s", s.requests_per_s);
@@ -293,6 +296,11 @@ std::string one_text(const told_serving_plan& t) {
   if (p.best()) out += fmt::format("\n{}", table_of(p));
   for (const planned_server* s : {p.aggregated ? &*p.aggregated : nullptr, p.pooled ? &*p.pooled : nullptr})
     if (s && !s->limit.empty()) out += lines_of(fmt::format("{}: {}", layout_text(*s), s->limit), 2);
+  if (p.best() && p.best()->copies > 1)
+    out += lines_of(
+        "Copies are equal deployments side by side, each with a router of its own and an equal share of the "
+        "requests. Limits, latencies, the scenario and launch commands are of one.",
+        2);
   if (const std::string front = front_text(p); !front.empty()) out += fmt::format("\n{}", front);
   if (const std::string losers = losers_text(p); !losers.empty()) out += fmt::format("\n{}", losers);
   if (!p.notes.empty()) {

@@ -46,11 +46,19 @@ server_trial pools(const rated_shapes& r, const rated_worker& p, const rated_wor
 /// How many workers of each pool give the highest rate on `gpus` GPUs, and no more than that takes.
 std::pair<int, int> best_split(const rated_worker& p, const rated_worker& d, std::int64_t gpus) {
   const std::int64_t gp = p.shape.gpus_per_replica(), gd = d.shape.gpus_per_replica();
-  double best = 0;
-  for (std::int64_t x = 1; x * gp + gd <= gpus; ++x) {
-    const auto y = static_cast<double>((gpus - x * gp) / gd);
-    best = std::max(best, std::min(static_cast<double>(x) * p.requests_per_s, y * d.requests_per_s));
+  const auto prefilled = [&](std::int64_t x) { return static_cast<double>(x) * p.requests_per_s; };
+  const auto decoded = [&](std::int64_t x) {
+    return static_cast<double>((gpus - x * gp) / gd) * d.requests_per_s;
+  };
+  if (gp + gd > gpus) return {0, 0};
+  // What is prefilled grows with x and what is decoded shrinks: the lesser of both is highest where they cross.
+  std::int64_t before = 0, at = (gpus - gd) / gp;
+  while (at - before > 1) {
+    const std::int64_t x = before + (at - before) / 2;
+    (prefilled(x) < decoded(x) ? before : at) = x;
   }
+  double best = std::min(prefilled(at), decoded(at));
+  if (before > 0) best = std::max(best, std::min(prefilled(before), decoded(before)));
   if (best == 0) return {0, 0};
   return {std::max(1, whole(best / p.requests_per_s)), std::max(1, whole(best / d.requests_per_s))};
 }

@@ -80,9 +80,8 @@ std::optional<server_held> best_on(planning& p, bool pooled, std::int64_t gpus) 
   return best;
 }
 
-/// The deployment of a kind with the fewest GPUs that meets the demand, beginning with what the rates promise.
-std::optional<server_held> fewest_for(planning& p, const server_trial& begin) {
-  const double wanted = demand(p.q);
+/// The deployment of a kind with the fewest GPUs that holds what is wanted, beginning with what the rates promise.
+std::optional<server_held> fewest_for(planning& p, const server_trial& begin, double wanted) {
   std::vector<server_held> one = p.runner.hold({begin});
   if (one.empty() || one.front().requests_per_s == 0) return std::nullopt;
   server_held at = one.front();
@@ -115,27 +114,49 @@ std::optional<server_held> fewest_for(planning& p, const server_trial& begin) {
   return at;
 }
 
-/// Requests/s that the demand comes to, as far as the limits tell.
-double wanted_rate(const planning& p) {
+/// Seconds that a request stays, as far as the limits tell.
+double usual_stay(const planning& p) {
   const auto& w = std::get<inference_workload>(p.base.workload);
-  double rate = p.q.requests_per_s;
-  if (p.q.users > 0) {
-    double stay = w.objective.ttft_s.value_or(0) / 2;
-    stay += w.objective.tpot_s.value_or(0.02) * std::max(0.0, p.output_tokens - 1);
-    rate = p.q.users / std::max(stay, 1e-3);
-  }
-  return rate;
+  double stay = w.objective.ttft_s.value_or(0) / 2;
+  stay += w.objective.tpot_s.value_or(0.02) * std::max(0.0, p.output_tokens - 1);
+  return std::max(stay, 1e-3);
 }
 
-std::optional<server_held> best_for_demand(planning& p, bool pooled) {
+/// Requests/s that the demand comes to.
+double wanted_rate(const planning& p) { return p.q.users > 0 ? p.q.users / usual_stay(p) : p.q.requests_per_s; }
+
+/// Shares of the demand that are small enough to be run: a router for each. Their number does not have to be that
+/// of the copies which hold the demand.
+double shares_of_demand(const planning& p) {
+  const double in_flight = p.q.users > 0 ? p.q.users : p.q.requests_per_s * usual_stay(p);
+  return std::max(1.0, std::ceil(in_flight / p.q.users_of_router));
+}
+
+/// A deployment, and how many of it meet the demand.
+struct copied_server {
+  server_held one;
+  std::int64_t copies = 1;
+
+  std::int64_t gpus() const { return copies * one.trial.gpus(); }
+};
+
+bool takes_less(const copied_server& a, const copied_server& b) {
+  return a.gpus() < b.gpus() || (a.gpus() == b.gpus() && is_better(a.one, b.one));
+}
+
+std::optional<copied_server> best_for_demand(planning& p, bool pooled) {
   constexpr std::size_t begins = 3;
-  std::optional<server_held> out;
-  for (const server_trial& t : combinations_for(p.rated, pooled, wanted_rate(p), begins)) {
-    const auto h = fewest_for(p, t);
-    if (h && (!out || h->trial.gpus() < out->trial.gpus() ||
-              (h->trial.gpus() == out->trial.gpus() && is_better(*h, *out))))
-      out = h;
-  }
+  const double shares = shares_of_demand(p);
+  std::optional<copied_server> out;
+  const auto consider = [&](const server_held& h, double copies) {
+    const copied_server c{h, static_cast<std::int64_t>(copies)};
+    if (!out || takes_less(c, *out)) out = c;
+  };
+  for (const server_trial& t : combinations_for(p.rated, pooled, wanted_rate(p) / shares, begins))
+    if (const auto h = fewest_for(p, t, demand(p.q) / shares); h && shares == 1) consider(*h, 1);
+  if (shares == 1) return out;
+  for (const server_held& h : p.runner.all())
+    if (h.trial.pooled == pooled && supply(p.q, h) > 0) consider(h, std::ceil(demand(p.q) / supply(p.q, h)));
   return out;
 }
 
@@ -237,8 +258,10 @@ serving_plan plan_serving(const serving_question& q, const plan_watch& watch) {
   p.rated.decode = rate_workers(p.base, shapes, worker_role::decode, watch, out.runs);
   add_rates(out, p);
   for (const bool pooled : {false, true}) {
-    const auto h = out.for_demand ? best_for_demand(p, pooled) : best_on(p, pooled, out.gpus);
-    if (h) (pooled ? out.pooled : out.aggregated) = finished(q.base, *h);
+    std::optional<copied_server> best;
+    if (out.for_demand) best = best_for_demand(p, pooled);
+    else if (const auto h = best_on(p, pooled, out.gpus)) best = copied_server{*h};
+    if (best) (pooled ? out.pooled : out.aggregated) = finished(q.base, best->one, best->copies);
   }
   if (out.for_demand && out.best()) out.gpus = out.best()->gpus;
   if (out.for_demand && !out.best()) add_most_held(out, p);

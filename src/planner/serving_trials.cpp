@@ -14,7 +14,8 @@ namespace nvlsim {
 namespace {
 
 constexpr double in_flight_times = 4;  // requests of a run, over those in flight
-constexpr std::int64_t min_trial_requests = 2000, max_trial_requests = 60'000;
+constexpr std::int64_t min_trial_requests = 2000,
+                       max_trial_requests = 60'000;  // four times what serving_question::users_of_router allows
 constexpr double usual_ttft_s = 1;
 
 /// Six digits, downwards: exact in the text of a scenario.
@@ -141,17 +142,18 @@ std::vector<server_held> trial_runner::all() const {
   return out;
 }
 
-planned_server finished(const plan_base& base, const server_held& h) {
+planned_server finished(const plan_base& base, const server_held& h, std::int64_t copies) {
   planned_server out;
   const server_trial& t = h.trial;
   out.pooled = t.pooled;
   out.workers = t.workers;
   out.prefill = t.prefill;
-  out.gpus = t.gpus();
+  out.copies = copies;
+  out.gpus = copies * t.gpus();
   out.max_num_tokens = t.max_num_tokens;
   out.prefill_tokens = t.prefill_tokens;
-  out.requests_per_s = h.requests_per_s;
-  out.users = h.users;
+  out.requests_per_s = static_cast<double>(copies) * h.requests_per_s;
+  out.users = static_cast<double>(copies) * h.users;
   out.limit = h.limit;
   const auto members = members_of(base, t, h.requests_per_s, h.requests);
   out.text = with_members(base.text, members);

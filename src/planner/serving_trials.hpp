@@ -58,7 +58,7 @@ class trial_runner {
 /// Pointers and values that make the base this deployment under an open loop.
 std::vector<std::pair<std::string, value>> members_of(const plan_base& base, const server_trial& t,
                                                       double requests_per_s, std::int64_t requests);
-/// The deployment as a scenario, and its result.
-planned_server finished(const plan_base& base, const server_held& h);
+/// So many copies of the deployment, as the scenario of one, and its result.
+planned_server finished(const plan_base& base, const server_held& h, std::int64_t copies);
 
 }  // namespace nvlsim

@@ -19,11 +19,14 @@ struct worker_limits {
   std::int64_t max_num_tokens = 0;  ///< of an iteration
 };
 
-/// A deployment at the highest load that it holds. `outcome` is what `run` gives for `text`.
+/// A deployment at the highest load that it holds. `outcome` is what `run` gives for `text`. A demand that is too
+/// large for one router gets equal copies side by side, each with its own share of the requests: `workers`,
+/// `prefill`, `text` and `outcome` are of one copy, `gpus`, `requests_per_s` and `users` of all.
 struct planned_server {
   bool pooled = false;  ///< prefill and decode on workers of their own
   rank_counts workers;  ///< that decode, or do both
   rank_counts prefill;  ///< where `pooled`
+  std::int64_t copies = 1;
   std::int64_t gpus = 0;
   std::int64_t max_num_tokens = 0, prefill_tokens = 0;  ///< as tried; 0: the engine's own
   worker_limits limits, prefill_limits;                 ///< of `workers` and `prefill`, as they run
@@ -88,6 +91,7 @@ struct serving_plan {
 std::string layout_text(const rank_counts& workers);
 /// "tp 8 ep 8", the shape of one worker.
 std::string shape_text(const rank_counts& worker);
+/// The same of a deployment; "12 times (2 x tp 8 ep 8)" where it has copies.
 std::string layout_text(const planned_server& s);
 
 /// How one engine is started: lines of a shell, `#` lines say where each runs.

@@ -18,6 +18,9 @@ struct serving_question {
   std::int64_t gpus = 0;      ///< 0: as many as the demand needs; without a demand, one NVLink domain
   double users = 0;           ///< requests in flight that must be held; 0: none asked for
   double requests_per_s = 0;  ///< that must be held; 0: none asked for
+  /// Requests in flight behind one router. A larger demand is met by equal copies, each with a router of its own
+  /// and an equal share of the requests: runs see enough of their requests come and go, and cost no more.
+  double users_of_router = 15'000;
 };
 
 /// Rates workers of every shape alone, combines them, runs the best combinations until the load is found that they

@@ -15,6 +15,7 @@
 #include "nvlsim/run/run.hpp"
 #include "nvlsim/serving/inference.hpp"
 #include "planner/cut_lengths.hpp"
+#include "planner/serving_combinations.hpp"
 #include "planner/worker_rates.hpp"
 #include "support/root.hpp"
 #include "unit/planner/plan_fixture.hpp"
@@ -75,6 +76,53 @@ TEST_CASE("A demand takes the GPUs it needs, and more of it never fewer") {
   REQUIRE(many.best());
   CHECK(many.best()->requests_per_s >= 80);
   CHECK(many.gpus >= few.gpus);
+}
+
+TEST_CASE("A demand beyond one router is met by equal copies, in no more runs") {
+  serving_question q = test::small_server(0);
+  q.users_of_router = q.users = 100;
+  const serving_plan one = plan_serving(q);
+  REQUIRE(one.best());
+  CHECK(one.best()->copies == 1);
+  q.users = 1e6;
+  const serving_plan many = plan_serving(q);
+  const planned_server* b = many.best();
+  REQUIRE(b);
+  CHECK(many.enough());
+  CHECK(b->copies > 1);
+  const auto times = static_cast<double>(b->copies);
+  const scenario s = read_base({b->text, q.base.overrides, q.base.data});
+  const auto& w = std::get<inference_workload>(s.workload);
+  CHECK(b->copies * w.gpus() == b->gpus);
+  CHECK(times * w.arrivals.rate_per_s == Approx(b->requests_per_s));
+  CHECK(static_cast<double>(b->gpus) / q.users <= 1.05 * static_cast<double>(one.gpus) / one.users_asked);
+  CHECK(many.runs < 2 * one.runs);  // a search that begins at all of the demand takes more for more users
+}
+
+TEST_CASE("How GPUs are split between pools does not depend on trying every way") {
+  const auto worker = [](int tp, double rate) {
+    rated_worker w;
+    w.shape = {tp, 1, 1, 1, 1};
+    w.requests_per_s = rate;
+    return w;
+  };
+  for (const auto& [gp, gd] : {std::pair{1, 1}, {2, 4}, {8, 3}, {4, 8}})
+    for (const double rate : {0.1, 0.7, 1.0, 1.9, 12.0})
+      for (std::int64_t gpus = 1; gpus <= 200; gpus += gpus < 40 ? 1 : 23) {
+        rated_shapes r;
+        r.domain = 8;
+        r.prefill = {worker(gp, rate)};
+        r.decode = {worker(gd, 1)};
+        double best = 0;
+        for (std::int64_t x = 1; x * gp + gd <= gpus; ++x)
+          best =
+              std::max(best, std::min(static_cast<double>(x) * rate, static_cast<double>((gpus - x * gp) / gd)));
+        const std::vector<server_trial> found = combinations(r, true, gpus, 1);
+        INFO(gp << " " << gd << " " << rate << " " << gpus);
+        REQUIRE(found.empty() == (best == 0));
+        if (best > 0) CHECK(found.front().guess >= (1 - 1e-9) * best);
+        if (best > 0) CHECK(found.front().gpus() <= gpus);
+      }
 }
 
 TEST_CASE("Limits that nothing keeps give no deployment, and the reasons") {
