@@ -7,6 +7,7 @@ set(NVLSIM_COUNTED_diagnostics diagnostics.cpp)
 set(NVLSIM_COUNTED_config document.cpp parse.cpp reader.cpp syntax.cpp value.cpp)
 set(NVLSIM_COUNTED_serving batch_scheduler.cpp server.cpp)
 set(NVLSIM_COUNTED_output json.cpp number.cpp)
+set(NVLSIM_COUNTED_search ../serving/batch_scheduler.cpp ../serving/server.cpp)  # what runs of layouts cost
 
 function(nvlsim_unity target module)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${NVLSIM_UNITY} UNITY_BUILD_BATCH_SIZE ${NVLSIM_UNITY_SOURCES})

@@ -1,9 +1,11 @@
 // Explanations of what ships: their sums are the numbers, and their constants are all that count.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
@@ -387,6 +389,31 @@ TEST_CASE("Sensitivity marks what is read and binds nothing") {
       e, [&](const std::vector<override_option>& sets) { return load(file, sets); },
       [](std::size_t, std::size_t) {});
   CHECK(e.not_binding == std::vector<std::string>{"/platform/gpu/nvlink_links"});
+}
+
+TEST_CASE("Sensitivity runs a scenario a few times for each constant, however many there are") {
+  const scenario s = load(root / "scenarios/collectives/all-reduce-gb300-rack.json");
+  run_status status = run_status::ok;
+  const explanation one = explain_scenario(s, "", status);
+  REQUIRE_FALSE(one.constants.empty());
+  const auto runs = [&](std::size_t constants) {
+    explanation e = one;
+    e.constants.clear();
+    for (std::size_t i = 0; i < constants; ++i)
+      e.constants.push_back({fmt::format("/platform/gpu/constant_{}", i), "2", "vendor", "nobody reads it", ""});
+    std::atomic<std::int64_t> out = 0;
+    add_sensitivity(
+        e,
+        [&](const std::vector<override_option>&) {
+          ++out;
+          return s;
+        },
+        [](std::size_t, std::size_t) {});
+    return out.load();
+  };
+  const std::int64_t few = runs(8), many = runs(64);
+  CHECK(few > 8);
+  CHECK(many <= 8 * few);
 }
 
 TEST_CASE("Sensitivities of runs that need the engine come from several processes, and are those of one") {

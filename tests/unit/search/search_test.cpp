@@ -15,6 +15,7 @@
 #include "nvlsim/run/run.hpp"
 #include "search/search_space.hpp"
 #include "support/shipped.hpp"
+#include "support/steps.hpp"
 
 namespace nvlsim {
 namespace {
@@ -230,6 +231,25 @@ TEST_CASE("Layouts of a served model take long, and progress is told after each"
   CHECK(told.back() == of);
   CHECK(of <= r.candidates);
   CHECK(of >= r.evaluated);  // refusals are no work
+}
+
+TEST_CASE("A search of a server simulates in proportion to the layouts that differ, and each once") {
+  const job served{"inference/llama2-70b-offline-gb300-rack", {{"/workload/load/requests", "96"}}};
+  CHECK(test::grows_in_proportion(4, [&](std::size_t n) {
+    search_restriction batches{"max_batch_size", {}};
+    for (std::size_t b = 1; b <= n; ++b) batches.values.push_back(std::to_string(b));
+    return [&served, batches, n] {
+      const search_result r = served.search(1, {batches, {"max_num_tokens", {"4096"}}});
+      CHECK(r.evaluated == static_cast<std::int64_t>(n));
+      CHECK(r.found == r.evaluated);
+    };
+  }));
+  // Limits that no run reaches leave runs as they are: the first stands for all.
+  const auto wide = [&](const std::vector<std::string>& batches) {
+    return test::steps_of([&] { served.search(1, {{"max_batch_size", batches}, {"max_num_tokens", {"4096"}}}); });
+  };
+  const auto one = static_cast<double>(wide({"900"}));
+  CHECK(static_cast<double>(wide({"200", "300", "400", "500", "600", "700", "800", "900"})) < 1.1 * one);
 }
 
 TEST_CASE("A search that is stopped has what it found until then, and counts the rest") {

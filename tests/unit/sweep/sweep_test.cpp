@@ -2,11 +2,16 @@
 #include "nvlsim/sweep/sweep.hpp"
 
 #include <fmt/format.h>
+#include <sys/inotify.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
@@ -211,6 +216,68 @@ TEST_CASE("A sweep runs each point once, goes on after a torn line and keeps wha
   CHECK(read_records(b.folder / "out").size() == 4);
   const sweep_merge m = merge_sweep(b.folder / "out");
   CHECK((m.points == 4 && m.ok == 3 && m.infeasible == 1 && m.missing == 0));
+}
+
+/// Counts how often files below some folders are opened, by this process and its children.
+class opened_files {
+ public:
+  explicit opened_files(const std::vector<fs::path>& folders) {
+    REQUIRE(inotify_ >= 0);
+    for (const fs::path& f : folders) {
+      watch(f);
+      for (const fs::directory_entry& e : fs::recursive_directory_iterator(f))
+        if (e.is_directory()) watch(e.path());
+    }
+  }
+  ~opened_files() { ::close(inotify_); }
+  opened_files(const opened_files&) = delete;
+  opened_files& operator=(const opened_files&) = delete;
+
+  /// By name, since the last call.
+  std::map<std::string, int> counts() {
+    std::map<std::string, int> out;
+    alignas(inotify_event) std::array<char, 1 << 16> told{};
+    for (ssize_t n = 0; (n = ::read(inotify_, told.data(), told.size())) > 0;)
+      for (ssize_t at = 0; at < n;) {
+        inotify_event e{};
+        std::memcpy(&e, told.data() + at, sizeof e);
+        CHECK((e.mask & IN_Q_OVERFLOW) == 0);
+        if ((e.mask & IN_ISDIR) == 0 && e.len > 0) ++out[told.data() + at + sizeof e];
+        at += static_cast<ssize_t>(sizeof e + e.len);
+      }
+    return out;
+  }
+
+ private:
+  void watch(const fs::path& folder) { REQUIRE(::inotify_add_watch(inotify_, folder.c_str(), IN_OPEN) >= 0); }
+
+  int inotify_ = ::inotify_init1(IN_NONBLOCK);
+};
+
+TEST_CASE("However many points run, they read their own files once each and those of the sweep once in all") {
+  const bench b;
+  const data_folders copied = folders_under(b.folder);
+  for (const char* folder : {"platforms", "scenarios"})
+    fs::copy(root / folder, b.folder / folder, fs::copy_options::recursive);
+  const fs::path scenario = b.folder / "scenarios/collectives/all-reduce-gb300-rack.json";
+  for (const std::size_t n : {std::size_t{4}, std::size_t{32}}) {
+    std::string sizes;
+    for (std::size_t i = 1; i <= n; ++i) sizes += fmt::format("{}\"{} MB\"", i > 1 ? ", " : "", n + i);
+    std::ofstream(b.folder / "s.json") << fmt::format(
+        R"({{"schema": "nvlsim.sweep/1", "scenario": "{}", "axes": [{{"grid": {{"/workload/size": [{}]}}}}]}})",
+        scenario.string(), sizes);
+    const fs::path out = b.folder / fmt::format("out-{}", n);
+    write_sweep_plan(load_sweep(b.folder / "s.json"), out, bench::find, copied);
+    opened_files data({b.folder / "platforms", b.folder / "scenarios"}), own({out});
+    CHECK(run_sweep(out, {}, bench::find, copied).run == static_cast<std::int64_t>(n));
+    const auto most_of = [&](opened_files& files) {
+      int most = 0;
+      for (const auto& [name, times] : files.counts()) most = std::max(most, times);
+      return most;
+    };
+    CHECK(most_of(data) == static_cast<int>(n) + 1);  // what is shared is read before the first point begins
+    CHECK(most_of(own) == 2);                         // records: those of before, and to write more
+  }
 }
 
 TEST_CASE("Reasons are those of the points that are planned, as often as they are, and of the shard that ran") {
