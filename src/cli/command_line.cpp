@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "cli/arguments.hpp"
 #include "cli/completion.hpp"
@@ -491,6 +494,47 @@ bool asks_for_json(int argc, char** argv) {
   return false;
 }
 
+/// Adds the command that is asked for, with its options; where none is, all of them. Options of other commands
+/// would take longer than many commands run.
+void add_commands(CLI::App& app, all_arguments& all, std::string_view asked) {
+  const std::pair<std::string_view, std::function<void()>> commands[] = {
+      {"run", [&] { add_run(app, all); }},
+      {"compare", [&] { add_compare(app, all); }},
+      {"explain", [&] { add_explain(app, all); }},
+      {"report", [&] { add_report(app, all); }},
+      {"pareto", [&] { add_pareto(app, all); }},
+      {"validate", [&] { add_validate(app, all); }},
+      {"collective", [&] { add_collective(app, all); }},
+      {"kernel", [&] { add_kernel(app, all.kernel, [&all] { all.chosen = all.kernel; }); }},
+      {"fit", [&] { add_fit(app, all); }},
+      {"search", [&] { add_search(app, all.search, [&all] { all.chosen = all.search; }); }},
+      {"sweep", [&] { add_sweep(app, all.sweep, [&all] { all.chosen = all.sweep; }); }},
+      {"plan", [&] { add_plan(app, all.plan, [&all] { all.chosen = all.plan; }); }},
+      {"platform",
+       [&] {
+         add_catalogue(app, all, 0, {"platform", "Hardware: list, show, check", "gb300-nvl72 --set /racks=64"});
+       }},
+      {"stack",
+       [&] {
+         add_catalogue(app, all, 1,
+                       {"stack", "Software releases: list, show, check", "vllm-0.19 --platform gb300-nvl72"});
+       }},
+      {"model",
+       [&] {
+         add_catalogue(app, all, 2, {"model", "Models: list, show, check", "llama3.1-405b"});
+       }},
+      {"scenario",
+       [&] {
+         add_catalogue(app, all, 3, {"scenario", "Scenarios: list, check", ""});
+       }},
+      {"metrics", [&] { add_metrics(app, all); }},
+      {"", [&] { add_shell(app, all); }},
+  };
+  for (const auto& [name, add] : commands)
+    if (!name.empty() && name == asked) return add();
+  for (const auto& [name, add] : commands) add();
+}
+
 }  // namespace
 
 parsed_command_line parse_command_line(int argc, char** argv) {
@@ -500,28 +544,13 @@ parsed_command_line parse_command_line(int argc, char** argv) {
       "serves, whether it fits in memory, what limits it, and what it costs in joules and dollars"};
   app.name("nvlsim");
   app.formatter(std::make_shared<page_formatter>());
-  app.set_version_flag("--version", std::string("nvlsim ") + version);
+  const std::string own_version = std::string("nvlsim ") + version;
+  if (argc == 2 && std::string_view(argv[1]) == "--version")
+    return {prepared_output{own_version + '\n', {}, {}}, 0};
+  app.set_version_flag("--version", own_version);
   app.require_subcommand(1);
   app.option_defaults()->always_capture_default(false);
-  add_run(app, all);
-  add_compare(app, all);
-  add_explain(app, all);
-  add_report(app, all);
-  add_pareto(app, all);
-  add_validate(app, all);
-  add_collective(app, all);
-  add_kernel(app, all.kernel, [&all] { all.chosen = all.kernel; });
-  add_fit(app, all);
-  add_search(app, all.search, [&all] { all.chosen = all.search; });
-  add_sweep(app, all.sweep, [&all] { all.chosen = all.sweep; });
-  add_plan(app, all.plan, [&all] { all.chosen = all.plan; });
-  add_catalogue(app, all, 0, {"platform", "Hardware: list, show, check", "gb300-nvl72 --set /racks=64"});
-  add_catalogue(app, all, 1,
-                {"stack", "Software releases: list, show, check", "vllm-0.19 --platform gb300-nvl72"});
-  add_catalogue(app, all, 2, {"model", "Models: list, show, check", "llama3.1-405b"});
-  add_catalogue(app, all, 3, {"scenario", "Scenarios: list, check", ""});
-  add_metrics(app, all);
-  add_shell(app, all);
+  add_commands(app, all, argc > 1 ? argv[1] : "");
   add_console(app, all.console);
   refuse_empty_values(app);
   app.footer(
