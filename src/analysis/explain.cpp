@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 
 #include "analysis/explain_latency.hpp"
 #include "analysis/metric_amounts.hpp"
@@ -48,7 +47,7 @@ class explainer {
   void explain(const metric& m, const std::string& name) {
     const metric_amounts amounts = amounts_of(s_, run_);
     const auto* served = std::get_if<inference_workload>(&s_.workload);
-    if (m.name == "gpus" && served && served->prefill_pool) return gpus_by_pool(*served);
+    if (m.parts == metric_parts::pools && served && served->prefill_pool) return by_pool(m, *served);
     const std::vector<formula_term> terms = terms_of(m.formula);
     for (const formula_term& t : terms)
       if (t.power < 0 && !(amounts.at(std::string(t.name)) > 0)) return no_time(t.name);
@@ -61,28 +60,32 @@ class explainer {
 
  private:
   using taker = void (explainer::*)(const std::string&);
-  struct part_taker {
-    std::string_view name;
-    taker take;
-  };
-  static std::span<const part_taker> takers();
-  static const part_taker* find_taker(std::string_view name) {
-    for (const part_taker& t : takers())
-      if (t.name == name) return &t;
-    return nullptr;
+  /// What takes a metric with these parts apart; null for latencies and for what has no parts.
+  static taker taker_of(metric_parts p);
+  /// The same of a factor that is no metric.
+  static taker taker_of_factor(std::string_view name);
+
+  /// The parts of a metric, or of the distribution that it is a statistic of.
+  metric_parts parts_of(std::string_view name) const {
+    const metric* m = find_metric(metric_kind_of(s_), name);
+    return m ? m->parts : metric_parts::none;
   }
-  static bool has_parts(std::string_view name) { return find_taker(name) || is_latency(stem_of(name)); }
-  static std::string_view stem_of(std::string_view name) { return name.substr(0, name.find('.')); }
+  bool has_parts(std::string_view name) const {
+    const metric_parts p = parts_of(name);
+    return taker_of(p) || taker_of_factor(name) || is_latency(p);
+  }
 
   void take_apart(const std::string& name) {
-    if (const part_taker* t = find_taker(name)) return (this->*t->take)(name);
-    if (is_latency(stem_of(name))) return latency(name);
+    const metric_parts p = parts_of(name);
+    if (is_latency(p)) return latency(name, p);
+    if (const taker take = taker_of(p) ? taker_of(p) : taker_of_factor(name)) return (this->*take)(name);
     out_.notes.emplace_back("counted directly: it has no factors and no parts");
   }
 
   /// Where all time counts, that is the makespan.
   std::string shown_name(std::string_view name) const {
-    return name == "counted_time_s" && counted_.whole ? "makespan_s" : std::string(name);
+    if (name != "counted_time_s" || !counted_.whole) return std::string(name);
+    return std::string(metric_with(metric_kind::inference, metric_parts::worker_time).name);
   }
   void no_time(std::string_view divisor) {
     out_.notes.push_back(divisor == "arrival_time_s" || divisor == "counted_time_s"
@@ -118,10 +121,11 @@ class explainer {
     tree("by phase", by_phase(slices, what));
     tree("by bound", by_resource(slices, what));
     uses(slices, to - from);
+    const std::string_view whole = metric_with(metric_kind::inference, metric_parts::request_time).name;
     for (const char* statistic : {"p50", "p99"})
-      if (const auto wanted = number_at(*r_.metrics.find("e2e_s"), statistic))
-        tree("by stage",
-             by_stage(parts_of_latency(run_, "e2e_s", statistic, *wanted), fmt::format("e2e_s.{}", statistic)));
+      if (const auto wanted = number_at(*r_.metrics.find(whole), statistic))
+        tree("by stage", by_stage(parts_of_latency(run_, metric_parts::request_time, statistic, *wanted),
+                                  fmt::format("{}.{}", whole, statistic)));
   }
 
   void bubble(const std::string& what) { share_of_time(what, is_bubble); }
@@ -160,22 +164,25 @@ class explainer {
     tree("by use", std::move(whole));
   }
 
-  void gpus_by_pool(const inference_workload& w) {
+  void by_pool(const metric& m, const inference_workload& w) {
     const double all = w.gpus(), decode = static_cast<double>(w.gpus_per_replica()) * w.replicas;
-    out_.taken_apart = "gpus";
-    tree("by pool", {"gpus", all, {}, {{"prefill", all - decode, {}}, {"decode", decode, {}}}});
+    out_.taken_apart = m.name;
+    tree("by pool", {std::string(m.name), all, {}, {{"prefill", all - decode, {}}, {"decode", decode, {}}}});
   }
 
   /// Little's law: requests in the system are those that come in a second, times the time that each stays.
-  void time_in_system(const std::string&) { out_.notes.emplace_back("what that time is spent on: e2e_s.mean"); }
+  void time_in_system(const std::string&) {
+    out_.notes.push_back(fmt::format("what that time is spent on: {}.mean",
+                                     metric_with(metric_kind::inference, metric_parts::request_time).name));
+  }
 
   /// "ttft_s.p99".
-  void latency(const std::string& what) {
+  void latency(const std::string& what, metric_parts of) {
     const auto [name, statistic] = split_statistic(what);
     const value* d = r_.metrics.find(name);
     const auto wanted = d ? number_at(*d, statistic) : std::nullopt;
     if (!wanted || run_.requests.empty()) return;
-    const latency_parts parts = parts_of_latency(run_, name, statistic, *wanted);
+    const latency_parts parts = parts_of_latency(run_, of, statistic, *wanted);
     out_.taken_apart = what;
     const std::vector<time_slice> slices = parts.slices();
     tree("by stage", by_stage(parts, what));
@@ -193,19 +200,30 @@ class explainer {
   counted_span counted_;
 };
 
-/// Metrics and factors that have parts, beside latencies.
-std::span<const explainer::part_taker> explainer::takers() {
-  static constexpr part_taker all[] = {{"step_time_s", &explainer::time},
-                                       {"time_s", &explainer::time},
-                                       {"makespan_s", &explainer::whole_time},
-                                       {"counted_time_s", &explainer::counted_time},
-                                       {"waiting_for_stages_s", &explainer::bubble},
-                                       {"exposed_communication_s", &explainer::communication},
-                                       {"energy_per_step_J", &explainer::energy},
-                                       {"energy_J", &explainer::energy},
-                                       {"memory_peak_bytes", &explainer::memory},
-                                       {"time_in_system_s", &explainer::time_in_system}};
-  return all;
+explainer::taker explainer::taker_of(metric_parts p) {
+  switch (p) {
+    case metric_parts::gpu_time:
+      return &explainer::time;
+    case metric_parts::worker_time:
+      return &explainer::whole_time;
+    case metric_parts::communication:
+      return &explainer::communication;
+    case metric_parts::energy:
+      return &explainer::energy;
+    case metric_parts::memory:
+      return &explainer::memory;
+    case metric_parts::requests_in_system:
+      return &explainer::time_in_system;
+    default:
+      return nullptr;
+  }
+}
+
+explainer::taker explainer::taker_of_factor(std::string_view name) {
+  if (name == "counted_time_s") return &explainer::counted_time;
+  if (name == "waiting_for_stages_s") return &explainer::bubble;
+  if (name == "energy_J") return &explainer::energy;
+  return nullptr;
 }
 
 /// What a metric that is null lacks.
@@ -216,14 +234,6 @@ std::string why_nothing(const scenario& s, const result& r, const metric& m) {
   if (!m.null_when.empty()) return fmt::format("no value: {}", m.null_when);
   return fmt::format("no value in this result{}{}", r.reasons.empty() ? "" : ": ",
                      r.reasons.empty() ? "" : r.reasons.front());
-}
-
-metric_kind kind_of(const scenario& s) {
-  if (std::holds_alternative<training_workload>(s.workload)) return metric_kind::training;
-  if (std::holds_alternative<shared_workload>(s.workload)) return metric_kind::jobs;
-  if (std::holds_alternative<operation_case>(s.workload)) return metric_kind::operation;
-  if (std::holds_alternative<post_training_case>(s.workload)) return metric_kind::post_training;
-  return std::holds_alternative<inference_workload>(s.workload) ? metric_kind::inference : metric_kind::collective;
 }
 
 }  // namespace
@@ -281,12 +291,14 @@ explanation explain(const scenario& s, const run_record& run, std::string_view m
   out.domain_link = domain_link(s.platform);
   out.metric = distribution ? fmt::format("{}.{}", name, statistic) : name;
   out.amount = distribution ? number_at(*v, statistic) : number_at(r.metrics, name);
-  const auto& m = *find_metric(kind_of(s), name);
-  if (m.name != "gpus" && kind_of(s) == metric_kind::jobs)
+  const metric_kind kind = metric_kind_of(s);
+  const auto& m = *find_metric(kind, name);
+  const bool counts_gpus = m.parts == metric_parts::pools;
+  if (!counts_gpus && kind == metric_kind::jobs)
     out.notes.emplace_back(
         "breakdown.jobs of the result has each job beside others and alone; what a job spends its "
         "time on is explained from a scenario of its own");
-  else if (out.amount && m.name != "gpus" && kind_of(s) == metric_kind::post_training) explain_loop(out, r);
+  else if (out.amount && !counts_gpus && kind == metric_kind::post_training) explain_loop(out, r);
   else if (out.amount && r.breakdown.find("gpu_time") &&
            (m.needs == metric_needs::training_job || m.needs == metric_needs::nothing))
     explain_operation(out, r);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -12,8 +11,6 @@
 
 namespace nvlsim {
 namespace {
-
-constexpr std::array<std::string_view, 5> latencies = {"ttft_s", "tpot_s", "itl_s", "e2e_s", "queue_s"};
 
 /// The path of a request: its times at each station and the workers that processed it.
 struct way {
@@ -79,16 +76,16 @@ struct measured_way {
   double decode_share = 1, value_s = 0;
 };
 
-measured_way measure(const way& w, std::string_view metric, const front_end_costs& server) {
+measured_way measure(const way& w, metric_parts of, const front_end_costs& server) {
   measured_way m{.w = w};
-  if (metric == "queue_s") {
+  if (of == metric_parts::queue_time) {
     m.to_begin = true;
     m.value_s = w.begun - w.sent;
-  } else if (metric == "tpot_s") {
+  } else if (of == metric_parts::token_time) {
     m.decodes = true;
     m.decode_share = 1 / w.gaps;
     m.value_s = (w.end - w.streaming) / w.gaps;
-  } else if (metric == "e2e_s") {
+  } else if (of == metric_parts::request_time) {
     m.to_begin = m.to_first_token = m.decodes = true;
     m.value_s = w.end - w.sent + w.held(server) + server.way_in(w.prompt).base();
   } else {
@@ -243,8 +240,9 @@ latency_parts parts_of_gaps(const run_record& run, std::string_view statistic, d
 
 }  // namespace
 
-bool is_latency(std::string_view metric) {
-  return std::find(latencies.begin(), latencies.end(), metric) != latencies.end();
+bool is_latency(metric_parts p) {
+  return p == metric_parts::queue_time || p == metric_parts::first_token_time || p == metric_parts::token_time ||
+         p == metric_parts::token_gap || p == metric_parts::request_time;
 }
 
 std::vector<time_slice> latency_parts::slices() const {
@@ -253,12 +251,11 @@ std::vector<time_slice> latency_parts::slices() const {
   return out;
 }
 
-latency_parts parts_of_latency(const run_record& run, std::string_view metric, std::string_view statistic,
-                               double wanted) {
-  if (metric == "itl_s") return parts_of_gaps(run, statistic, wanted);
+latency_parts parts_of_latency(const run_record& run, metric_parts of, std::string_view statistic, double wanted) {
+  if (of == metric_parts::token_gap) return parts_of_gaps(run, statistic, wanted);
   std::vector<measured_way> ways;
   for (const way& w : ways_of(run))
-    if (metric != "tpot_s" || w.gaps > 0) ways.push_back(measure(w, metric, run.front_end));
+    if (of != metric_parts::token_time || w.gaps > 0) ways.push_back(measure(w, of, run.front_end));
   latency_parts out;
   if (ways.empty()) return out;
   if (statistic != "mean") {
@@ -277,7 +274,8 @@ latency_parts parts_of_latency(const run_record& run, std::string_view metric, s
   for (const stretch& x : to_prompt) add_stage(out, workers, ways, weights, x);
   put(out, "transfer", transfer_slices(ways, weights));
   for (const stretch& x : to_last_token) add_stage(out, workers, ways, weights, x);
-  if (metric == "ttft_s" || metric == "e2e_s") add_server(out, ways, weights, run.front_end);
+  if (of == metric_parts::first_token_time || of == metric_parts::request_time)
+    add_server(out, ways, weights, run.front_end);
   return out;
 }
 

@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "analysis/time_slices.hpp"
+#include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/analysis/result.hpp"
 
 namespace nvlsim {
 
-/// Whether `metric` is "ttft_s", "tpot_s", "itl_s", "e2e_s" or "queue_s".
-bool is_latency(std::string_view metric);
+/// Whether these are the parts of a latency of requests.
+bool is_latency(metric_parts p);
 
 struct latency_parts {
   /// Stages in order: "queue", "prefill", "transfer", "decode queue", "decode", "server". The slices of a stage
@@ -24,9 +25,8 @@ struct latency_parts {
 };
 
 /// Decomposes the mean over counted requests, or the request whose latency is nearest to a percentile. Requires a
-/// serving run.
-latency_parts parts_of_latency(const run_record& run, std::string_view metric, std::string_view statistic,
-                               double wanted);
+/// serving run and the parts of a latency.
+latency_parts parts_of_latency(const run_record& run, metric_parts of, std::string_view statistic, double wanted);
 
 /// A tree by stage, then phase, kind of work and part.
 cause by_stage(const latency_parts& parts, std::string name);

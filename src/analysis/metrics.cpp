@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <stdexcept>
+#include <variant>
 
 #include "nvlsim/analysis/operation_metrics.hpp"
 #include "nvlsim/analysis/post_training_metrics.hpp"
+#include "nvlsim/scenario/scenario.hpp"
 
 namespace nvlsim {
 namespace {
@@ -38,7 +41,11 @@ constexpr measured_metric<training_metrics> training_rows[] = {
       .unit = metric_unit::second,
       .direction = better::smaller,
       .meaning = "Time of one step, from its start to the end of the last GPU.",
-      .band = metric_band::with_time},
+      .band = metric_band::with_time,
+      .parts = metric_parts::gpu_time,
+      .search = search_use::objective,
+      .telling = 1,
+      .has_curve = true},
      [](const training_metrics& t) -> metric_value { return t.step_time.base(); }},
     {{.name = "tokens_per_s",
       .unit = metric_unit::tokens_per_s,
@@ -52,7 +59,9 @@ constexpr measured_metric<training_metrics> training_rows[] = {
       .direction = better::larger,
       .meaning = "Tokens of the global batch per second and GPU.",
       .formula = "tokens_per_step / gpus / step_time_s",
-      .band = metric_band::against_time},
+      .band = metric_band::against_time,
+      .telling = 5,
+      .has_curve = true},
      [](const training_metrics& t) -> metric_value { return tokens_per_s(t) / gpus(t); }},
     {{.name = "model_tflops_per_gpu",
       .unit = metric_unit::tflops,
@@ -78,7 +87,9 @@ constexpr measured_metric<training_metrics> training_rows[] = {
       .meaning = "`model_tflops_per_gpu` over the dense peak in the precision of the GEMMs.",
       .formula = "model_flop_per_step / dense_peak_flop_per_s / gpus / step_time_s",
       .null_when = "the GPU has no tensor-core peak in that precision",
-      .band = metric_band::against_time},
+      .band = metric_band::against_time,
+      .telling = 9,
+      .has_curve = true},
      [](const training_metrics& t) -> metric_value { return optional(t.mfu); }},
     {{.name = "bubble_fraction",
       .unit = metric_unit::fraction,
@@ -94,7 +105,8 @@ constexpr measured_metric<training_metrics> training_rows[] = {
       .direction = better::smaller,
       .meaning = "Waits for communication, mean over GPUs: collectives inside passes, gradients and parameters, "
                  "sends between stages, and the collectives of stages that this one waits for.",
-      .needs_timeline = true},
+      .needs_timeline = true,
+      .parts = metric_parts::communication},
      [](const training_metrics& t) -> metric_value { return t.exposed_communication.base(); }},
     {{.name = "power_W_per_gpu",
       .unit = metric_unit::watt,
@@ -105,12 +117,16 @@ constexpr measured_metric<training_metrics> training_rows[] = {
     {{.name = "memory_peak_bytes",
       .unit = metric_unit::byte,
       .direction = better::smaller,
-      .meaning = "Memory of the fullest GPU."},
+      .meaning = "Memory of the fullest GPU.",
+      .parts = metric_parts::memory,
+      .search = search_use::weighed,
+      .telling = 12},
      [](const training_metrics& t) -> metric_value { return t.memory_peak.base(); }},
     {{.name = "energy_per_step_J",
       .unit = metric_unit::joule,
       .direction = better::smaller,
-      .meaning = "Energy of all racks in use during a step, supply losses included."},
+      .meaning = "Energy of all racks in use during a step, supply losses included.",
+      .parts = metric_parts::energy},
      [](const training_metrics& t) -> metric_value { return t.energy.total().base(); }},
     {{.name = "cost_per_step_usd",
       .unit = metric_unit::usd,
@@ -126,7 +142,8 @@ constexpr measured_metric<training_metrics> training_rows[] = {
       .meaning = "Time of all steps of the token budget.",
       .formula = "steps * step_time_s",
       .needs = metric_needs::token_budget,
-      .band = metric_band::with_time},
+      .band = metric_band::with_time,
+      .telling = 10},
      [](const training_metrics& t) -> metric_value { return steps(t) * t.step_time.base(); }},
     {{.name = "steps_to_train",
       .unit = metric_unit::count,
@@ -262,7 +279,8 @@ constexpr measured_metric<training_metrics> training_rows[] = {
       .unit = metric_unit::count,
       .direction = better::neither,
       .meaning = "GPUs of the job.",
-      .formula = "tp * pp * cp * dp"},
+      .formula = "tp * pp * cp * dp",
+      .parts = metric_parts::pools},
      [](const training_metrics& t) -> metric_value { return t.gpus; }},
 };
 
@@ -279,7 +297,10 @@ constexpr measured_metric<served_metrics> inference_rows[] = {
       .direction = better::larger,
       .meaning = "Generated tokens per second and GPU of the layout.",
       .formula = "output_tokens / gpus / counted_time_s",
-      .band = metric_band::throughput},
+      .band = metric_band::throughput,
+      .search = search_use::objective,
+      .telling = 2,
+      .has_curve = true},
      [](const served_metrics& s) -> metric_value { return s.seen.output_tokens_per_s_per_gpu; }},
     {{.name = "total_tokens_per_s",
       .unit = metric_unit::tokens_per_s,
@@ -300,7 +321,8 @@ constexpr measured_metric<served_metrics> inference_rows[] = {
       .direction = better::larger,
       .meaning = "Finished requests per second that kept every limit of the objective.",
       .formula = "requests_per_s * slo_attained_fraction",
-      .null_when = "the scenario states no service-level objective"},
+      .null_when = "the scenario states no service-level objective",
+      .telling = 11},
      [](const served_metrics& s) -> metric_value { return optional(s.seen.goodput_requests_per_s); }},
     {{.name = "total_tokens_per_s_per_gpu",
       .unit = metric_unit::tokens_per_s,
@@ -315,7 +337,8 @@ constexpr measured_metric<served_metrics> inference_rows[] = {
       .meaning = "Tokens per second that a user sees: the inverse of the mean `tpot_s`.",
       .formula = "1 / tpot_s.mean",
       .null_when = "every output is one token",
-      .band = metric_band::tpot},
+      .band = metric_band::tpot,
+      .search = search_use::weighed},
      [](const served_metrics& s) -> metric_value { return optional(s.seen.output_tokens_per_s_per_user); }},
     {{.name = "energy_per_million_tokens_J",
       .unit = metric_unit::joule,
@@ -344,7 +367,9 @@ constexpr measured_metric<served_metrics> inference_rows[] = {
     {{.name = "memory_peak_bytes",
       .unit = metric_unit::byte,
       .direction = better::smaller,
-      .meaning = "Memory of the fullest GPU."},
+      .meaning = "Memory of the fullest GPU.",
+      .parts = metric_parts::memory,
+      .telling = 12},
      [](const served_metrics& s) -> metric_value { return s.memory_peak.base(); }},
     {{.name = "kv_cache_used_fraction",
       .unit = metric_unit::fraction,
@@ -356,20 +381,25 @@ constexpr measured_metric<served_metrics> inference_rows[] = {
       .unit = metric_unit::second,
       .direction = better::smaller,
       .meaning = "Time from the first arrival to the last token.",
-      .band = metric_band::whole_run},
+      .band = metric_band::whole_run,
+      .parts = metric_parts::worker_time,
+      .telling = 4},
      [](const served_metrics& s) -> metric_value { return s.makespan.base(); }},
     {{.name = "gpus",
       .unit = metric_unit::count,
       .direction = better::neither,
       .meaning = "GPUs of the layout.",
-      .formula = "tp * pp * attention_dp * replicas"},
+      .formula = "tp * pp * attention_dp * replicas",
+      .parts = metric_parts::pools},
      [](const served_metrics& s) -> metric_value { return s.gpus; }},
     {{.name = "ttft_s",
       .unit = metric_unit::second,
       .direction = better::smaller,
       .meaning = "Time from the arrival of a request to its first token, as its client sees it.",
       .band = metric_band::ttft,
-      .is_distribution = true},
+      .is_distribution = true,
+      .parts = metric_parts::first_token_time,
+      .telling = 7},
      [](const served_metrics& s) -> metric_value { return s.seen.ttft_s; }},
     {{.name = "tpot_s",
       .unit = metric_unit::second,
@@ -378,7 +408,10 @@ constexpr measured_metric<served_metrics> inference_rows[] = {
                  "latency of AIPerf.",
       .null_when = "every output is one token",
       .band = metric_band::tpot,
-      .is_distribution = true},
+      .is_distribution = true,
+      .parts = metric_parts::token_time,
+      .telling = 6,
+      .has_curve = true},
      [](const served_metrics& s) -> metric_value { return optional(s.seen.tpot_s); }},
     {{.name = "itl_s",
       .unit = metric_unit::second,
@@ -387,19 +420,22 @@ constexpr measured_metric<served_metrics> inference_rows[] = {
                  "of vLLM where `stream_interval` is 1.",
       .null_when = "every output is one token",
       .band = metric_band::tpot,
-      .is_distribution = true},
+      .is_distribution = true,
+      .parts = metric_parts::token_gap},
      [](const served_metrics& s) -> metric_value { return optional(s.seen.itl_s); }},
     {{.name = "e2e_s",
       .unit = metric_unit::second,
       .direction = better::smaller,
       .meaning = "Time from the arrival of a request to its last token, as its client sees it.",
-      .is_distribution = true},
+      .is_distribution = true,
+      .parts = metric_parts::request_time},
      [](const served_metrics& s) -> metric_value { return s.seen.e2e_s; }},
     {{.name = "queue_s",
       .unit = metric_unit::second,
       .direction = better::smaller,
       .meaning = "Time from the arrival of a request to the first work on it.",
-      .is_distribution = true},
+      .is_distribution = true,
+      .parts = metric_parts::queue_time},
      [](const served_metrics& s) -> metric_value { return s.seen.queue_s; }},
     {{.name = "offered_requests_per_s",
       .unit = metric_unit::requests_per_s,
@@ -419,7 +455,8 @@ constexpr measured_metric<served_metrics> inference_rows[] = {
       .direction = better::smaller,
       .meaning = "What requests spent in the system during the time of the rates, for each request of the rates: "
                  "e2e_s.mean where every request counts and no server stands in front of the engine.",
-      .formula = "in_system_s / requests"},
+      .formula = "in_system_s / requests",
+      .parts = metric_parts::requests_in_system},
      [](const served_metrics& s) -> metric_value { return s.seen.time_in_system_s; }},
     {{.name = "measured_requests",
       .unit = metric_unit::count,
@@ -490,7 +527,10 @@ constexpr measured_metric<collective_metrics> collective_rows[] = {
       .unit = metric_unit::second,
       .direction = better::smaller,
       .meaning = "Time of the collective.",
-      .band = metric_band::with_time},
+      .band = metric_band::with_time,
+      .parts = metric_parts::gpu_time,
+      .telling = 3,
+      .has_curve = true},
      [](const collective_metrics& c) -> metric_value { return c.time.base(); }},
     {{.name = "algbw_Bps",
       .unit = metric_unit::bytes_per_s,
@@ -506,12 +546,15 @@ constexpr measured_metric<collective_metrics> collective_rows[] = {
       .meaning = "`algbw_Bps` times the factor of nccl-tests, which makes it comparable with the rate of a port.",
       .formula = "size_bytes * bus_factor / time_s",
       .null_when = "the collective takes no time",
-      .band = metric_band::against_time},
+      .band = metric_band::against_time,
+      .telling = 8,
+      .has_curve = true},
      [](const collective_metrics& c) -> metric_value { return speed(c, c.bus_factor); }},
     {{.name = "gpus",
       .unit = metric_unit::count,
       .direction = better::neither,
-      .meaning = "GPUs of the communicator."},
+      .meaning = "GPUs of the communicator.",
+      .parts = metric_parts::pools},
      [](const collective_metrics& c) -> metric_value { return c.gpus; }},
 };
 
@@ -519,7 +562,8 @@ constexpr measured_metric<shared_metrics> jobs_rows[] = {
     {{.name = "makespan_s",
       .unit = metric_unit::second,
       .direction = better::smaller,
-      .meaning = "Time until the last job ends."},
+      .meaning = "Time until the last job ends.",
+      .telling = 4},
      [](const shared_metrics& s) -> metric_value { return s.makespan.base(); }},
     {{.name = "worst_slowdown_fraction",
       .unit = metric_unit::fraction,
@@ -537,7 +581,11 @@ constexpr measured_metric<shared_metrics> jobs_rows[] = {
                   static_cast<double>(s.slowdowns.size()) -
               1;
      }},
-    {{.name = "gpus", .unit = metric_unit::count, .direction = better::neither, .meaning = "GPUs of all jobs."},
+    {{.name = "gpus",
+      .unit = metric_unit::count,
+      .direction = better::neither,
+      .meaning = "GPUs of all jobs.",
+      .parts = metric_parts::pools},
      [](const shared_metrics& s) -> metric_value { return s.gpus; }},
 };
 
@@ -565,6 +613,14 @@ template <class Record>
 void set_rows(value& out, std::span<const measured_metric<Record>> rows, const Record& record) {
   for (const auto& row : rows)
     if (applies(row.about, record)) out.set(row.about.name, std::visit(to_value_of{}, row.value(record)));
+}
+
+template <class Keep>
+const metric& first_row(metric_kind k, Keep keep) {
+  const auto rows = metrics_of(k);
+  const auto at = std::find_if(rows.begin(), rows.end(), keep);
+  if (at == rows.end()) throw std::logic_error("no metric of the kind has that role");
+  return *at;
 }
 
 }  // namespace
@@ -609,6 +665,34 @@ const metric* find_metric(std::string_view name) {
   for (const metric_kind k : metric_kinds)
     if (const metric* m = find_metric(k, name)) return m;
   return nullptr;
+}
+
+metric_kind metric_kind_of(const scenario& s) {
+  if (std::holds_alternative<training_workload>(s.workload)) return metric_kind::training;
+  if (std::holds_alternative<shared_workload>(s.workload)) return metric_kind::jobs;
+  if (std::holds_alternative<operation_case>(s.workload)) return metric_kind::operation;
+  if (std::holds_alternative<post_training_case>(s.workload)) return metric_kind::post_training;
+  return std::holds_alternative<inference_workload>(s.workload) ? metric_kind::inference : metric_kind::collective;
+}
+
+const metric& metric_with(metric_kind k, metric_parts p) {
+  return first_row(k, [=](const metric& m) { return m.parts == p; });
+}
+const metric& metric_with(metric_kind k, search_use u) {
+  return first_row(k, [=](const metric& m) { return m.search == u; });
+}
+
+std::vector<std::string_view> metric_names(bool (*keep)(const metric&)) {
+  std::vector<const metric*> rows;
+  for (const metric_kind k : metric_kinds)
+    for (const metric& m : metrics_of(k))
+      if (keep(m)) rows.push_back(&m);
+  const auto rank = [](const metric* m) { return m->telling > 0 ? int{m->telling} : 256; };
+  std::stable_sort(rows.begin(), rows.end(), [&](const metric* a, const metric* b) { return rank(a) < rank(b); });
+  std::vector<std::string_view> out;
+  for (const metric* m : rows)
+    if (std::find(out.begin(), out.end(), m->name) == out.end()) out.push_back(m->name);
+  return out;
 }
 
 std::string scenarios_with(metric_kind k, const metric& m) {

@@ -30,7 +30,8 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
       .unit = metric_unit::fraction,
       .direction = better::larger,
       .meaning = "Share of the fleet's requests that a replica serves before their patience ends.",
-      .needs = metric_needs::fleet},
+      .needs = metric_needs::fleet,
+      .is_headline = true},
      [](const record& o) -> metric_value { return o.fleet->availability; }},
     {{.name = "fleet_slo_attained_fraction",
       .unit = metric_unit::fraction,
@@ -81,7 +82,11 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
      [](const record& o) -> metric_value {
        return o.fleet->bill ? metric_value(o.fleet->bill->base()) : metric_value();
      }},
-    {{.name = "gpus", .unit = metric_unit::count, .direction = better::neither, .meaning = "GPUs of the cluster."},
+    {{.name = "gpus",
+      .unit = metric_unit::count,
+      .direction = better::neither,
+      .meaning = "GPUs of the cluster.",
+      .parts = metric_parts::pools},
      [](const record& o) -> metric_value { return o.gpus; }},
     {{.name = "job_gpus",
       .unit = metric_unit::count,
@@ -95,7 +100,8 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
       .meaning =
           "Effective training time ratio: time of steps that were kept, at full speed, over wall time since "
           "the first start, weighed by GPUs. Mean over the seeds.",
-      .needs = metric_needs::training_job},
+      .needs = metric_needs::training_job,
+      .search = search_use::weighed},
      [](const record& o) -> metric_value { return o.training->ettr; }},
     {{.name = "goodput_fraction",
       .unit = metric_unit::fraction,
@@ -103,13 +109,15 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
       .meaning =
           "GPU-time of steps that were kept, of replicas that serve and of batch work over that of all GPUs "
           "of the cluster; spare, idle and broken ones included, those that a seller took back not.",
-      .needs = metric_needs::training_job},
+      .needs = metric_needs::training_job,
+      .is_headline = true},
      [](const record& o) -> metric_value { return o.training->goodput; }},
     {{.name = "tokens_per_s",
       .unit = metric_unit::tokens_per_s,
       .direction = better::larger,
       .meaning = "Tokens of steps that were kept over wall time.",
-      .needs = metric_needs::training_job},
+      .needs = metric_needs::training_job,
+      .search = search_use::objective},
      [](const record& o) -> metric_value { return o.training->tokens / o.training->wall; }},
     {{.name = "serving_availability_fraction",
       .unit = metric_unit::fraction,
@@ -195,7 +203,8 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
       .direction = better::smaller,
       .meaning = "Time until the job has done the steps of its token budget.",
       .null_when = "the job has no token budget, or the run ends before it is met",
-      .needs = metric_needs::lone_job},
+      .needs = metric_needs::lone_job,
+      .telling = 10},
      [](const record& o) -> metric_value {
        return o.training->to_train ? metric_value(o.training->to_train->base()) : metric_value();
      }},
@@ -313,7 +322,8 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
           "By how much a cap that the facility's limits impose lengthens the step of the job; the largest of "
           "several jobs.",
       .null_when = "no limit caps the GPUs",
-      .needs = metric_needs::facility},
+      .needs = metric_needs::facility,
+      .search = search_use::refused},
      [](const record& o) -> metric_value {
        return o.cap_slowdown ? metric_value(*o.cap_slowdown) : metric_value();
      }},

@@ -52,6 +52,11 @@ constexpr metric row(std::string_view name, metric_unit unit, better direction, 
   return {.name = name, .unit = unit, .direction = direction, .meaning = meaning, .needs = metric_needs::queue};
 }
 
+constexpr metric headline(metric m) {
+  m.is_headline = true;
+  return m;
+}
+
 constexpr metric spread_row(std::string_view name, metric_unit unit, std::string_view meaning,
                             std::string_view null_when) {
   metric m = row(name, unit, better::smaller, meaning);
@@ -76,8 +81,8 @@ constexpr measured_metric<operation_metrics> rows[] = {
                 "Time from submission to end over the run time, at least 10 s, of jobs that ended; at least 1.",
                 "no job ended"),
      [](const record& o) -> metric_value { return spread_over_seeds(*o.queue, &queue_summary::slowdown); }},
-    {row("queue_utilisation_fraction", metric_unit::fraction, better::larger,
-         "GPU-time that jobs held over that of all GPUs of the cluster."),
+    {headline(row("queue_utilisation_fraction", metric_unit::fraction, better::larger,
+                  "GPU-time that jobs held over that of all GPUs of the cluster.")),
      mean_of_summary<&queue_summary::utilisation>},
     {row("queue_fragmentation_fraction", metric_unit::fraction, better::smaller,
          "Share of idle GPU-time outside racks that were wholly idle."),

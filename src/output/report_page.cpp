@@ -88,11 +88,33 @@ value metric_table() {
   return out;
 }
 
+bool is_client_latency(const metric& m) {
+  return m.parts == metric_parts::first_token_time || m.parts == metric_parts::token_time ||
+         m.parts == metric_parts::token_gap;
+}
+
+/// Names of the metrics that the page leads with, draws over sweeps, and draws as distributions.
+value shown_metrics() {
+  const auto names = [](bool (*keep)(const metric&)) {
+    value out{value::array{}};
+    for (const std::string_view n : metric_names(keep)) out.items()->push_back(value{n});
+    return out;
+  };
+  value out{value::object{}};
+  out.set("headlines", names([](const metric& m) { return m.is_headline; }));
+  out.set("curves", names([](const metric& m) { return m.has_curve; }));
+  value latencies{value::array{}};
+  for (const metric& m : metrics_of(metric_kind::inference))
+    if (is_client_latency(m)) latencies.items()->push_back(value{m.name});
+  out.set("latencies", std::move(latencies));
+  return out;
+}
+
 /// Cumulative distribution of a metric over the requests. Empty if the records do not match the counted requests:
 /// replicas of different classes represent different numbers of replicas.
-report_timeline::latency_curve shares_of(const run_record& run, const char* metric, std::vector<double> values) {
-  report_timeline::latency_curve out{metric, {}};
-  const value* known = run.outcome.metrics.find(metric);
+report_timeline::latency_curve shares_of(const run_record& run, metric_parts parts, std::vector<double> values) {
+  report_timeline::latency_curve out{std::string(metric_with(metric_kind::inference, parts).name), {}};
+  const value* known = run.outcome.metrics.find(out.metric);
   const value* median = known && known->members() ? known->find("p50") : nullptr;
   double p50 = 0;
   if (values.empty() || !median || !as_double(*median, p50)) return out;
@@ -116,7 +138,8 @@ std::vector<report_timeline::latency_curve> latencies_of(const run_record& run) 
     if (c.tpot_s) tpot.push_back(*c.tpot_s);
   }
   std::vector<report_timeline::latency_curve> out;
-  for (auto& curve : {shares_of(run, "ttft_s", std::move(ttft)), shares_of(run, "tpot_s", std::move(tpot))})
+  for (auto& curve : {shares_of(run, metric_parts::first_token_time, std::move(ttft)),
+                      shares_of(run, metric_parts::token_time, std::move(tpot))})
     if (!curve.points.empty()) out.push_back(curve);
   return out;
 }
@@ -160,6 +183,7 @@ report_timeline timeline_of(const run_record& run, std::size_t max_tracks, std::
 std::string report_page(const report_contents& r) {
   value data{value::object{{"schema", "nvlsim.report/1"}, {"version", version}}};
   data.set("metrics", metric_table());
+  data.set("shown", shown_metrics());
   data.set("results", list_of(r.results, [](result x) {
              x.simulation = value{value::object{}};  // describes the simulator run, not reproducible
              return to_value(x);

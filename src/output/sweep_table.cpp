@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <string_view>
 #include <vector>
 
+#include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/output/number.hpp"
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/output/rows.hpp"
@@ -17,19 +17,14 @@ namespace nvlsim {
 namespace {
 
 constexpr std::size_t max_rows = 20, max_settings = 4, widest_cell = 24;
-/// Metrics that the table shows where a point has them, the most telling first.
-constexpr std::array<std::string_view, 12> telling = {"step_time_s",
-                                                      "output_tokens_per_s_per_gpu",
-                                                      "time_s",
-                                                      "makespan_s",
-                                                      "tokens_per_s_per_gpu",
-                                                      "tpot_s.mean",
-                                                      "ttft_s.mean",
-                                                      "busbw_Bps",
-                                                      "mfu",
-                                                      "time_to_train_s",
-                                                      "goodput_requests_per_s",
-                                                      "memory_peak_bytes"};
+
+/// Metrics that the table shows where a point has them, the most telling first; of distributions the mean.
+std::vector<std::string> telling() {
+  std::vector<std::string> out;
+  for (const std::string_view name : metric_names([](const metric& m) { return m.telling > 0; }))
+    out.push_back(std::string(name) + (find_metric(name)->is_distribution ? ".mean" : ""));
+  return out;
+}
 
 std::string setting_text(const value& v) {
   std::string text = v.string() ? *v.string() : to_json(v, 0);
@@ -87,10 +82,10 @@ std::string sweep_table(const std::vector<sweep_row>& points) {
   if (ran.empty()) return {};
   const std::vector<std::string> settings = varied(points);
   std::vector<std::string> metrics;
-  for (const std::string_view name : telling)
+  for (const std::string& name : telling())
     if (std::any_of(ran.begin(), ran.end(),
                     [&](const sweep_row* p) { return metric_cell(metrics_of_record(p->record), name) != "-"; }))
-      metrics.emplace_back(name);
+      metrics.push_back(name);
   std::vector<std::vector<std::string>> rows = {{"point"}};
   for (const std::string& s : settings)
     rows.front().push_back(output::one_line(s.substr(s.rfind('/') + 1), widest_cell));

@@ -66,13 +66,14 @@ bool finds_load(const scenario& s) {
   return w && w->load == load_kind::open_loop && w->objective.any();
 }
 
-const char* main_metric(const scenario& s) {
-  if (std::holds_alternative<training_workload>(s.workload)) return "step_time_s";
-  return finds_load(s) ? "requests_per_s" : "output_tokens_per_s";
+constexpr const char* load_metric = "requests_per_s";
+
+std::string main_metric(const scenario& s) {
+  return finds_load(s) ? load_metric : std::string(metrics_of(metric_kind_of(s)).front().name);
 }
 
 std::optional<double> measured(const scenario& s, const std::string& metric, const plan_watch& watch) {
-  if (finds_load(s) && metric == "requests_per_s") {
+  if (finds_load(s) && metric == load_metric) {
     const highest_load h = find_highest_load(s, {}, watch.stop);
     return h.found && !h.stopped ? std::optional(h.load) : std::nullopt;
   }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/output/number.hpp"
 #include "nvlsim/post_training/post_training.hpp"
 #include "nvlsim/run/run.hpp"
@@ -134,7 +135,7 @@ class loop_planner {
   search_result search(const value& text, std::int64_t gpus, loop_choices only, const char* stage) {
     search_options o;
     o.gpus = gpus;
-    o.objective = "step_time_s";
+    o.objective = metric_with(metric_kind::post_training, search_use::objective).name;
     o.restrictions = std::move(only);
     o.top = 1'000;
     o.jobs = static_cast<int>(processors());
@@ -233,7 +234,8 @@ class loop_planner {
   }
 
   static double step_of(const search_result& r, const found_layout& l) {
-    const auto at = std::find(r.metrics.begin(), r.metrics.end(), "step_time_s");
+    const auto at = std::find(r.metrics.begin(), r.metrics.end(),
+                              metric_with(metric_kind::post_training, search_use::objective).name);
     return at == r.metrics.end() ? 0 : l.metrics[static_cast<std::size_t>(at - r.metrics.begin())].value_or(0);
   }
 

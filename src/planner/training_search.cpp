@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/layout/layout.hpp"
 #include "nvlsim/output/number.hpp"
 #include "nvlsim/run/run.hpp"
@@ -120,7 +121,8 @@ std::string layout_of(const search_result& r, const found_layout& l) {
 }
 
 double step_of(const search_result& r, const found_layout& l) {
-  const auto at = std::find(r.metrics.begin(), r.metrics.end(), "step_time_s");
+  const auto at = std::find(r.metrics.begin(), r.metrics.end(),
+                            metric_with(metric_kind::training, search_use::objective).name);
   return at == r.metrics.end() ? 0 : l.metrics[static_cast<std::size_t>(at - r.metrics.begin())].value_or(0);
 }
 
@@ -128,7 +130,7 @@ search_options options_for(const training_place& at, std::vector<search_restrict
                            const char* stage) {
   search_options o;
   o.gpus = at.gpus;
-  o.objective = "step_time_s";
+  o.objective = metric_with(metric_kind::training, search_use::objective).name;
   o.restrictions = std::move(only);
   o.top = kept;
   o.jobs = static_cast<int>(processors());
@@ -195,7 +197,7 @@ std::optional<closest_training> min_memory(const plan_base& base, const training
     here.overrides.push_back({pointer, "100 TB"});
   const scenario s = read_base(here);
   search_options o = options_for(at, usual_choices(s), watch, "layouts by memory");
-  o.objective = "memory_peak_bytes";
+  o.objective = metric_with(metric_kind::training, metric_parts::memory).name;
   o.top = 1;
   const search_result r = search_layouts(s, o);
   if (r.best.empty()) return std::nullopt;

@@ -44,13 +44,16 @@ struct searcher::limits {
   }
 };
 
+/// The metric whose least value `floor_reader` knows in bytes.
+static std::string_view memory_metric() { return metric_with(metric_kind::training, metric_parts::memory).name; }
+
 bool searcher::can_bound() const {
   const auto by_time = [&](const std::string& metric) {
     return std::find(space_->by_time.begin(), space_->by_time.end(), metric) != space_->by_time.end();
   };
   return !options_.exhaustive && !in_full_ && by_time(objective_) && space_->floors() &&
          std::all_of(front_names_.begin(), front_names_.end(),
-                     [&](const std::string& m) { return by_time(m) || m == "memory_peak_bytes"; });
+                     [&](const std::string& m) { return by_time(m) || m == memory_metric(); });
 }
 
 searcher::limits searcher::limits_of(const keeper& kept) const {
@@ -124,13 +127,13 @@ void searcher::try_bounded(worker& w, floor_reader& floors, const limits& known,
 }
 
 searcher::worker searcher::search_bounded() {
-  const auto place = [&](const char* metric) {
+  const auto place = [&](std::string_view metric) {
     return static_cast<std::size_t>(std::find(space_->metrics.begin(), space_->metrics.end(), metric) -
                                     space_->metrics.begin());
   };
-  seconds_at_ = place("step_time_s");
-  bytes_at_ = place("memory_peak_bytes");
-  bounds_bytes_ = std::find(front_names_.begin(), front_names_.end(), "memory_peak_bytes") != front_names_.end();
+  seconds_at_ = place(metric_with(metric_kind::training, metric_parts::gpu_time).name);
+  bytes_at_ = place(memory_metric());
+  bounds_bytes_ = std::find(front_names_.begin(), front_names_.end(), memory_metric()) != front_names_.end();
   floor_.assign(space_->groups(), HUGE_VAL);
   worker all{keeper(ranking_, options_.top), {}, 0};
   if (!try_first(all) || !bound_groups(all)) return all;

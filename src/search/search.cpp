@@ -107,19 +107,14 @@ ranked_metric searcher::metric_named(const std::string& name, const char* option
 }
 
 void searcher::read_ranking(diagnostics& problems) {
-  const bool training = std::holds_alternative<training_workload>(scenario_.workload) ||
-                        std::holds_alternative<post_training_case>(scenario_.workload);
-  const bool months = std::holds_alternative<operation_case>(scenario_.workload);
-  objective_ = !options_.objective.empty() ? options_.objective
-               : months                    ? "tokens_per_s"
-               : training                  ? "step_time_s"
-                                           : "output_tokens_per_s_per_gpu";
+  const metric_kind kind = metric_kind_of(scenario_);
+  objective_ = options_.objective;
+  if (objective_.empty()) objective_ = metric_with(kind, search_use::objective).name;
   ranking_.objective = metric_named(objective_, "--objective", problems);
   smaller_ = ranking_.objective.sign > 0;
   front_names_ = {objective_};
   std::vector<std::string> others = options_.pareto;
-  if (others.empty())
-    others = {months ? "ettr_fraction" : training ? "memory_peak_bytes" : "output_tokens_per_s_per_user"};
+  if (others.empty()) others.emplace_back(metric_with(kind, search_use::weighed).name);
   for (const std::string& n : others)
     if (std::find(front_names_.begin(), front_names_.end(), n) == front_names_.end()) front_names_.push_back(n);
   for (const std::string& n : front_names_)

@@ -50,7 +50,7 @@ class operation_layouts final : public search_space {
     for (const metric& m : metrics_of(metric_kind::operation))
       if (m.direction != better::neither &&
           (m.needs == metric_needs::training_job || m.needs == metric_needs::lone_job ||
-           (m.needs == metric_needs::facility && s.facility && m.name != "power_cap_slowdown_fraction")))
+           (m.needs == metric_needs::facility && s.facility && m.search != search_use::refused)))
         metrics.emplace_back(m.name);
     const allowed_values allowed(o.restrictions, known_, problems);
     if (problems.empty()) list(allowed, domain);

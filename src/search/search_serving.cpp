@@ -1,6 +1,10 @@
 // Serving layouts.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -34,6 +38,27 @@ const std::vector<rank_axis> rank_axes = [] {
 struct worker_split {
   rank_counts workers, prefill;
 };
+
+/// A run under a step of a ceiling. Not a number: what a ceiling does not know.
+served_metrics at_ceiling(const offline_ceiling& known, const ceiling_step& s, int gpus, double per_user) {
+  constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+  served_metrics out;
+  out.seen.kv_cache_used_fraction = out.seen.requests_in_flight = unknown;
+  out.seen.time_in_system_s = out.seen.prefix_cache_hit_fraction = unknown;
+  out.seen.output_tokens_per_s = known.output_tokens / s.run_s;
+  out.seen.output_tokens_per_s_per_gpu = known.output_tokens / s.run_s / gpus;
+  out.seen.total_tokens_per_s = known.total_tokens / s.run_s;
+  out.seen.total_tokens_per_s_per_gpu = known.total_tokens / s.run_s / gpus;
+  out.seen.requests_per_s = known.requests / s.run_s;
+  out.seen.output_tokens_per_s_per_user = per_user;
+  out.seen.tpot_s = distribution{1 / per_user, unknown, unknown, unknown, unknown, unknown};
+  const distribution none{unknown, unknown, unknown, unknown, unknown, unknown};
+  out.seen.ttft_s = out.seen.queue_s = out.seen.e2e_s = none;
+  out.makespan = seconds::from_base(s.run_s);
+  out.output_tokens = unknown;
+  out.memory_peak = bytes::from_base(unknown);
+  return out;
+}
 
 class serving_layouts final : public search_space {
  public:
@@ -116,23 +141,11 @@ class serving_layouts final : public search_space {
     std::optional<offline_ceiling>& known = runs_of(group, w).ceiling;
     if (!known) known = ceiling_of(c);
     std::vector<std::vector<std::optional<double>>> out;
-    const double most = largest_batch(*known, c), gpus = w.gpus();
+    const double most = largest_batch(*known, c);
     double per_user = known->steps.empty() ? 0 : known->steps.front().per_user, batch = 0;
     for (const ceiling_step& s : known->steps) {
       if (batch >= most) break;
-      std::vector<std::optional<double>>& to = out.emplace_back(metrics.size());
-      const auto set = [&](const char* name, double x) {
-        const auto at = std::find(metrics.begin(), metrics.end(), name);
-        if (at != metrics.end()) to[static_cast<std::size_t>(at - metrics.begin())] = x;
-      };
-      set("output_tokens_per_s", known->output_tokens / s.run_s);
-      set("output_tokens_per_s_per_gpu", known->output_tokens / s.run_s / gpus);
-      set("total_tokens_per_s", known->total_tokens / s.run_s);
-      set("total_tokens_per_s_per_gpu", known->total_tokens / s.run_s / gpus);
-      set("requests_per_s", known->requests / s.run_s);
-      set("makespan_s", s.run_s);
-      set("output_tokens_per_s_per_user", per_user);
-      set("tpot_s.mean", 1 / per_user);
+      out.push_back(known_numbers_of(at_ceiling(*known, s, w.gpus(), per_user)));
       per_user = s.per_user;
       batch = s.batch;
     }
@@ -165,6 +178,23 @@ class serving_layouts final : public search_space {
       double x = 0;
       if (at != metrics.end() && output::as_double(m.content, x))
         out[static_cast<std::size_t>(at - metrics.begin())] = x;
+    }
+    return out;
+  }
+
+  /// The same without what is not a number, and without a page of text for each: ceilings are many.
+  std::vector<std::optional<double>> known_numbers_of(const served_metrics& served) const {
+    std::vector<std::optional<double>> out(metrics.size());
+    for (const auto& row : inference_table()) {
+      if (!applies(row.about, served)) continue;
+      const metric_value v = row.value(served);
+      const auto put = [&](const std::string& name, double x) {
+        const auto at = std::find(metrics.begin(), metrics.end(), name);
+        if (at != metrics.end() && !std::isnan(x)) out[static_cast<std::size_t>(at - metrics.begin())] = x;
+      };
+      if (const auto* d = std::get_if<distribution>(&v))
+        for (const statistic& s : statistics) put(fmt::format("{}.{}", row.about.name, s.name), d->*s.of);
+      else if (const auto x = number_of(v)) put(std::string(row.about.name), *x);
     }
     return out;
   }

@@ -68,6 +68,31 @@ enum class metric_band {
   whole_run      ///< the same, of requests, cost and time of the whole run
 };
 
+/// What `explain` takes a metric apart into, where it is not the product of factors that have parts.
+enum class metric_parts {
+  none,                ///< counted directly
+  gpu_time,            ///< time of all GPUs, by phase and by limiting resource
+  worker_time,         ///< the same of the workers of a served load
+  communication,       ///< waits for communication
+  energy,              ///< by consumer
+  memory,              ///< by use
+  pools,               ///< GPUs, by pool where a layout has pools
+  requests_in_system,  ///< by Little's law
+  queue_time,          ///< of a request, up to the first work on it
+  first_token_time,    ///< up to its first token
+  token_time,          ///< from its first token to its last, for each token
+  token_gap,           ///< between two tokens
+  request_time         ///< from its arrival to its last token
+};
+
+/// What a search does with a metric if its options name none.
+enum class search_use {
+  offered,    ///< takes it as objective or constraint where an option names it
+  objective,  ///< ranks by it
+  weighed,    ///< weighs it against the objective
+  refused     ///< has no value of it
+};
+
 /// One row of the table.
 struct metric {
   std::string_view name;  ///< ends with its unit
@@ -82,6 +107,12 @@ struct metric {
   metric_band band = metric_band::none;
   bool needs_timeline = false;  ///< `measure_training_totals` does not know it
   bool is_distribution = false;
+  metric_parts parts = metric_parts::none;
+  search_use search = search_use::offered;
+  /// Rank among the metrics that short tables show, 1 the most telling; 0: they do not show it.
+  std::uint8_t telling = 0;
+  bool has_curve = false;    ///< reports draw it over the settings of a sweep
+  bool is_headline = false;  ///< reports lead with it where a result has it, whatever row is first
 };
 
 /// Nothing, a count, a number or a distribution.
@@ -108,6 +139,7 @@ struct shared_metrics {
   std::int64_t gpus = 0;
 };
 
+struct scenario;               // nvlsim/scenario/scenario.hpp
 struct operation_metrics;      // nvlsim/analysis/operation_metrics.hpp
 struct post_training_metrics;  // nvlsim/analysis/post_training_metrics.hpp
 
@@ -125,6 +157,16 @@ std::span<const metric> metrics_of(metric_kind k);
 const metric* find_metric(metric_kind k, std::string_view name);
 /// The same of the first kind that has one. Rows of one name have one unit and direction.
 const metric* find_metric(std::string_view name);
+
+/// The kind of metrics that runs of a scenario have.
+metric_kind metric_kind_of(const scenario& s);
+
+/// The first row of a kind with these parts, or with this use. Requires that there is one.
+const metric& metric_with(metric_kind k, metric_parts p);
+const metric& metric_with(metric_kind k, search_use u);
+/// Names of the metrics that `keep` chooses, of all kinds: the most telling first, then in the order of results. A
+/// name that several kinds have is there once.
+std::vector<std::string_view> metric_names(bool (*keep)(const metric&));
 
 /// The scenarios that have a metric: "training with a token budget".
 std::string scenarios_with(metric_kind k, const metric& m);

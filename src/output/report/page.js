@@ -79,7 +79,7 @@ function sweep_curves(s) {
   const series_of = p => others.map(k => `${pointer_words(k)} ${setting(p.set[k])}`).join(", ") || s.name;
   const charts = [];
   let left_out = 0;
-  const wanted = ["step_time_s", "tokens_per_s_per_gpu", "mfu", "output_tokens_per_s_per_gpu", "tpot_s", "time_s", "busbw_Bps"].filter(k => first[k] !== undefined && first[k] !== null);
+  const wanted = data.shown.curves.filter(k => first[k] !== undefined && first[k] !== null);
   for (const key of wanted.length ? wanted : [headline(first)].filter(k => k)) {
     const lists = new Map();
     for (const p of points) {
@@ -175,7 +175,7 @@ const served = results.filter(r => r.metrics?.ttft_s);
 if (served.length) {
   section("Latency", "latency", "Shares of requests (or gaps) that are at least as quick.");
   const quantiles = [["p50", .5], ["p90", .9], ["p95", .95], ["p99", .99], ["max", 1]];
-  for (const key of ["ttft_s", "tpot_s", "itl_s"]) {
+  for (const key of data.shown.latencies) {
     const lists = served.filter(r => r.metrics[key]).map(r => ({name: r.name, points: drawn.get(r.name)?.latencies?.find(l => l.metric === key)?.points || quantiles.map(([q, y]) => [r.metrics[key][q], y])}));
     if (!lists.length) continue;
     const [x, series] = joined(lists);

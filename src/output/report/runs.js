@@ -5,11 +5,10 @@ const drawn = new Map((data.timelines || []).map(t => [t.scenario, t]));
 const gpu_of = r => r.inputs?.platform?.gpu?.name || "";
 const kind_of = r => r.inputs?.scenario?.workload?.kind || "collective";
 /// The first metric of the kind that has a better direction; a cluster's depends on what it is used for.
-const by_use = ["goodput_fraction", "queue_utilisation_fraction", "fleet_availability_fraction"];
 function headline(known) {
   const has = k => known?.[k] !== null && known?.[k] !== undefined;
   const table = Object.values(data.metrics).find(rows => Object.keys(rows)[0] in (known || {})) || {};
-  return by_use.find(has) || Object.keys(table).find(k => better(k) && has(k));
+  return data.shown.headlines.find(has) || Object.keys(table).find(k => better(k) && has(k));
 }
 const main_metric = r => headline(r.metrics);
 const statistic = (v, s) => v && typeof v === "object" ? v[s] : v;
