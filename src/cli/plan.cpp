@@ -167,7 +167,8 @@ plan_base base_from(const plan_arguments& a, const std::optional<value>& scenari
   out.data = folders_under(data_root());
   diagnostics problems;
   if (scenario) {
-    out.text = written(*scenario);
+    out = base_of_file(*scenario, scenario_file(a.subject).string(), out.data);
+    out.text = written(out.text);
     if (!a.price.empty()) apply_to(out, {{"/platform/price/per_gpu", a.price}}, problems);
   } else {
     out.text = drafted(out.data, problems);
@@ -454,9 +455,7 @@ plan_base scenario_base(const plan_arguments& a, const char* question) {
           "",
           fmt::format("\"{}\" is a model; plan {} needs a scenario (nvlsim scenario list)", a.subject, question),
           {}}});
-  plan_base out;
-  out.data = folders_under(data_root());
-  out.text = *scenario;
+  plan_base out = base_of_file(*scenario, scenario_file(a.subject).string(), folders_under(data_root()));
   diagnostics problems;
   if (!a.price.empty()) apply_to(out, {{"/platform/price/per_gpu", a.price}}, problems);
   add_sets(out, a.sets, problems);

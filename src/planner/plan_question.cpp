@@ -87,6 +87,13 @@ std::string as_given(const std::string& pointer) {
   return inside ? "/platform" + path[2] + pointer.substr(pointer_to("/platform/set", path[2]).size()) : pointer;
 }
 
+/// Whether the value at a pointer is as the scenario's file has it, missing ones included.
+bool is_of_file(const plan_base& base, const value& text, const std::string& pointer) {
+  const value *before = base.said.at_pointer(pointer), *now = text.at_pointer(pointer);
+  if (!before || !now) return before == now;
+  return (before->members() && now->members()) || *before == *now;
+}
+
 /// Whether an override wrote what is wrong.
 bool was_set(const plan_base& base, const std::string& pointer) {
   return std::any_of(base.set.begin(), base.set.end(),
@@ -95,13 +102,23 @@ bool was_set(const plan_base& base, const std::string& pointer) {
 
 }  // namespace
 
+plan_base base_of_file(value text, std::string file, data_folders data) {
+  plan_base out{std::move(text), {}, std::move(data)};
+  out.file = std::move(file);
+  out.said = usual_names(out.text, {}, out.data);
+  return out;
+}
+
 scenario read_base(const plan_base& base, const std::vector<std::pair<std::string, value>>& more) {
+  const value text = with_members(base.text, more);
+  const std::string read_as = base.file.empty() ? label : base.file;
   try {
-    return parse_scenario(with_members(base.text, more), label, base.overrides, base.data);
+    return parse_scenario(text, read_as, base.overrides, base.data);
   } catch (const input_error& e) {
     diagnostics problems;
     for (problem p : e.problems()) {
-      if (p.file == label && was_set(base, p.pointer)) p.file = "--set", p.pointer = as_given(p.pointer);
+      if (p.file == read_as && was_set(base, p.pointer)) p.file = "--set", p.pointer = as_given(p.pointer);
+      else if (p.file == base.file && !is_of_file(base, text, p.pointer)) p.file = label;
       problems.add(std::move(p));
     }
     problems.throw_if_any();

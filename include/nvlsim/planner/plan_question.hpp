@@ -18,7 +18,12 @@ struct plan_base {
   std::vector<override_option> overrides;  ///< of the stack and the model
   data_folders data;
   std::vector<std::string> set = {};  ///< pointers in `text` that overrides wrote
+  std::string file = {};              ///< the scenario's; empty: a plan's arguments make all of the text
+  value said = {};                    ///< what that file says, by usual names
 };
+
+/// The base of a plan that starts from a scenario file with this text.
+plan_base base_of_file(value text, std::string file, data_folders data);
 
 /// How a plan is watched and stopped. `report` is called by one thread at a time.
 struct plan_watch {
@@ -34,7 +39,8 @@ struct plan_watch {
 void apply_to(plan_base& base, const std::vector<override_option>& sets, diagnostics& problems);
 
 /// Reads the scenario as it stands, with `more` written over it. Problems of what an override wrote are those of
-/// "--set", with the override's pointer.
+/// "--set", with the override's pointer; those of what the scenario's file says name the file, all others the
+/// "command line".
 scenario read_base(const plan_base& base, const std::vector<std::pair<std::string, value>>& more = {});
 /// The text with values written at JSON pointers; null removes a member.
 value with_members(value text, const std::vector<std::pair<std::string, value>>& more);

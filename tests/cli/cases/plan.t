@@ -77,7 +77,7 @@ Questions that lack something say what.
   [2]
 
   $ nvlsim plan next-dollar gb300-14-racks-shared
-  2> command line#/workload/kind: plan next-dollar needs a training or serving scenario
+  2> $SOURCE/scenarios/operation/gb300-14-racks-shared.json#/workload/kind: plan next-dollar needs a training or serving scenario
   [2]
 
 Problems of what --set writes are named as by other commands.

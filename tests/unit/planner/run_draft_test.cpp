@@ -81,6 +81,32 @@ TEST_CASE("Null removes a member of a text, anything else writes it") {
   CHECK(out.find("x") == nullptr);
 }
 
+TEST_CASE("A problem of a plan names the file, the argument or the override that wrote what is wrong") {
+  const value text{value::object{{"platform", value::object{{"use", "gb300-nvl72"}}},
+                                 {"stack", "megatron-bridge-26.04"},
+                                 {"model", "llama3.1-8b"},
+                                 {"workload", value::object{{"kind", "training"},
+                                                            {"tp", -1},
+                                                            {"nope", 1},
+                                                            {"pp", 1},
+                                                            {"seq_length", 4096},
+                                                            {"global_batch_size", 8}}}}};
+  plan_base base = base_of_file(text, "mine.json", test::shipped());
+  diagnostics problems;
+  apply_to(base, {{"/workload/dp", "-1"}, {"/platform/gpu/hbmm", "1"}}, problems);
+  REQUIRE(problems.empty());
+  std::vector<std::string> found;
+  try {
+    read_base(base, {{"/workload/pp", -1}, {"/workload/cp", -1}});
+  } catch (const input_error& e) {
+    for (const problem& p : e.problems()) found.push_back(p.file + p.pointer);
+  }
+  CHECK(found == std::vector<std::string>{"--set/platform/gpu/hbmm", "--set/workload/dp",
+                                          "command line/workload/cp", "command line/workload/pp", "mine.json",
+                                          "mine.json/workload", "mine.json/workload/nope",
+                                          "mine.json/workload/tp"});
+}
+
 /// The text of a base after overrides.
 value with_sets(value text, const std::vector<override_option>& sets) {
   plan_base base{std::move(text), {}, test::shipped()};
