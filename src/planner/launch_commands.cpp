@@ -16,17 +16,16 @@ constexpr int first_port = 8000;
 struct fleet {
   rank_counts ranks;
   engine_overrides engine;
-  const char* role = "";               ///< "prefill", "decode" or ""
-  int host_gpus = 0;                   ///< of a host; 0: not known
-  std::int64_t batch = 0, tokens = 0;  ///< limits of a rank, as they run
+  engine_settings runs;   ///< what the engine runs with, said or not
+  const char* role = "";  ///< "prefill", "decode" or ""
+  int host_gpus = 0;      ///< of a host; 0: not known
 
   /// Hosts of one worker.
   int hosts() const { return host_gpus > 0 ? (ranks.gpus_per_replica() + host_gpus - 1) / host_gpus : 1; }
 };
 
 fleet fleet_of(const scenario& s, const inference_workload& w, const char* role) {
-  const engine_settings set = settings_of(*s.stack.inference, w);
-  return {w, w.engine, role, s.platform.vm.gpus.read(), set.max_batch_size.read(), set.max_num_tokens.read()};
+  return {w, w.engine, settings_of(*s.stack.inference, w), role, s.platform.vm.gpus.read()};
 }
 
 std::vector<fleet> fleets_of(const scenario& s, const inference_workload& w) {
@@ -41,11 +40,26 @@ struct flags {
   void add(std::string_view flag, const T& v) {
     text += fmt::format(" {} {}", flag, v);
   }
-  template <class T>
-  void add_if_said(std::string_view flag, const std::optional<T>& v) {
-    if (v) add(flag, v->read());
-  }
 };
+
+/// Adds what a framework takes of the settings: those that the plan says, and those that a command always has.
+void add_settings(flags& out, const fleet& f, std::string_view launch_flags::*of, bool always_only = false) {
+  const bool sums = of == &launch_flags::sglang;
+  for (const engine_field& field : engine_fields) {
+    const std::string_view flag = field.flags.*of;
+    if (flag.empty() || (always_only && !field.flags.always)) continue;
+    const std::int64_t ranks = sums && field.flags.sums_ranks ? f.ranks.attention_dp : 1;
+    std::visit(
+        [&](const auto& m) {
+          if constexpr (requires { (f.runs.*m.value).read(); })
+            if (field.flags.always || f.engine.*m.said) {
+              const auto x = field.flags.always ? (f.runs.*m.value).read() : (f.engine.*m.said)->read();
+              out.add(flag, x * static_cast<decltype(x)>(ranks));
+            }
+        },
+        field.member);
+  }
+}
 
 bool eight_bit_cache(const inference_workload& w) { return w.kv_cache == precision::fp8; }
 
@@ -60,9 +74,7 @@ std::string vllm_flags(const inference_workload& w, const fleet& f) {
     out.add("--data-parallel-size-local", std::max(1, f.host_gpus / (f.ranks.tp * f.ranks.pp)));
     out.add("--data-parallel-address", "HOST0");
   }
-  out.add("--max-num-seqs", f.batch);
-  out.add("--max-num-batched-tokens", f.tokens);
-  out.add_if_said("--gpu-memory-utilization", f.engine.kv_fraction);
+  add_settings(out, f, &launch_flags::vllm);
   if (w.drafts.by_module())
     out.add("--speculative-config",
             fmt::format("'{{\"method\": \"mtp\", \"num_speculative_tokens\": {}}}'", w.drafts.draft_tokens));
@@ -78,10 +90,7 @@ std::string sglang_flags(const inference_workload& w, const fleet& f) {
   if (f.ranks.pp > 1) out.add("--pp-size", f.ranks.pp);
   if (eight_bit_cache(w)) out.add("--kv-cache-dtype", "fp8_e4m3");
   if (f.hosts() > 1) out.add("--nnodes", f.hosts()), out.add("--node-rank RANK --dist-init-addr HOST0:5000");
-  // SGLang divides both among the ranks of attention data parallelism.
-  out.add("--max-running-requests", f.batch * f.ranks.attention_dp);
-  out.add("--chunked-prefill-size", f.tokens * f.ranks.attention_dp);
-  out.add_if_said("--mem-fraction-static", f.engine.kv_fraction);
+  add_settings(out, f, &launch_flags::sglang);
   if (w.drafts.by_module()) {
     out.add("--speculative-algorithm", "EAGLE");
     out.add("--speculative-num-steps", w.drafts.draft_tokens);
@@ -96,9 +105,7 @@ std::string trtllm_flags(const fleet& f) {
   if (gpus > 1) out.add("--tp_size", gpus);
   if (f.ranks.ep > 1) out.add("--ep_size", f.ranks.ep);
   if (f.ranks.pp > 1) out.add("--pp_size", f.ranks.pp);
-  out.add("--max_batch_size", f.batch);
-  out.add("--max_num_tokens", f.tokens);
-  out.add_if_said("--kv_cache_free_gpu_memory_fraction", f.engine.kv_fraction);
+  add_settings(out, f, &launch_flags::tensorrt_llm);
   return out.text;
 }
 
@@ -224,8 +231,10 @@ launch_commands dynamo(const scenario& s, const inference_workload& w, const std
       const int gpus = f.ranks.tp * f.ranks.attention_dp;
       if (gpus > 1) more.add("--tensor-parallel-size", gpus);
       if (f.ranks.ep > 1) more.add("--expert-parallel-size", f.ranks.ep);
-      more.add("--max-batch-size", f.batch);
-      more.add("--max-num-tokens", f.tokens);
+      flags limits;  // spelt with dashes there
+      add_settings(limits, f, &launch_flags::tensorrt_llm, true);
+      std::replace(limits.text.begin(), limits.text.end(), '_', '-');
+      more.text += limits.text;
       if (*f.role) more.add("--disaggregation-mode", f.role);
       out.lines.push_back(fmt::format("{}python3 -m dynamo.trtllm --model-path {}{} --extra-engine-args {}",
                                       by_mpi(f), hub_name(s), more.text, file));

@@ -1,6 +1,7 @@
 // All that describes a serving engine, wherever it is described: a stack's settings, a scenario's engine and
 // layout, and each pool of a layout. A setting is a member of `engine_members` and a row of `engine_fields`;
-// reading, merging, notes and documentation follow from the row. [docs/architecture.md#how-to-add]
+// reading, merging, notes, launch commands, schemas and documentation follow from the row.
+// [docs/architecture.md#how-to-add]
 #pragma once
 
 #include <array>
@@ -109,6 +110,13 @@ struct engine_refusals {
   std::string_view stack = {}, prefill_pool = {}, decode_pool = {};
 };
 
+/// Options with which serving frameworks take a setting; empty: they have none, or read it from a file.
+struct launch_flags {
+  std::string_view vllm = {}, sglang = {}, tensorrt_llm = {};
+  bool always = false;      ///< a launch command has it whether a plan sets it or not
+  bool sums_ranks = false;  ///< SGLang's number is for all ranks of attention data parallelism together
+};
+
 struct engine_field {
   std::string_view name;
   std::array<std::string_view, 3> aliases;  ///< empty ones are none
@@ -119,6 +127,7 @@ struct engine_field {
   engine_refusals refused = {};
   /// Why the setting, as it is set, changes nothing; empty when it may.
   std::string_view (*idle)(const engine_settings&, const engine_use&) = nullptr;
+  launch_flags flags = {};
 
   std::string_view refused_in(engine_place p) const;
   config::key names() const;
@@ -183,14 +192,16 @@ inline constexpr auto fields = std::to_array<engine_field>({
      .meaning = "how prompts enter iterations: beside decodes and cut to the token budget; beside decodes "
                 "if they fit as a whole; or in iterations of their own, while decodes wait",
      .idle = [](const engine_settings& s, const engine_use& u) { return never_waits(s, u, false, {}); }},
-    {.name = "max_num_tokens",
-     .aliases = {"max_num_batched_tokens", "chunked_prefill_size"},
-     .member = count{&now::max_num_tokens, &said::max_num_tokens, 8192, tokens},
-     .meaning = "tokens of one iteration, prompts and decodes together"},
     {.name = "max_batch_size",
      .aliases = {"max_num_seqs", "max_running_requests"},
      .member = count{&now::max_batch_size, &said::max_batch_size, 2048, tokens},
-     .meaning = "running sequences"},
+     .meaning = "running sequences",
+     .flags = {"--max-num-seqs", "--max-running-requests", "--max_batch_size", true, true}},
+    {.name = "max_num_tokens",
+     .aliases = {"max_num_batched_tokens", "chunked_prefill_size"},
+     .member = count{&now::max_num_tokens, &said::max_num_tokens, 8192, tokens},
+     .meaning = "tokens of one iteration, prompts and decodes together",
+     .flags = {"--max-num-batched-tokens", "--chunked-prefill-size", "--max_num_tokens", true, true}},
     {.name = "kv_reserve",
      .aliases = {"init_new_token_ratio"},
      .member = share{&now::kv_reserve, &said::kv_reserve, 1, config::fraction},
@@ -214,7 +225,8 @@ inline constexpr auto fields = std::to_array<engine_field>({
     {.name = "kv_fraction",
      .aliases = {"gpu_memory_utilization", "mem_fraction_static", "free_gpu_memory_fraction"},
      .member = share{&now::kv_fraction, &said::kv_fraction, 0.9, config::fraction},
-     .meaning = "share of memory for the cache, by the stack's `kv_rule`"},
+     .meaning = "share of memory for the cache, by the stack's `kv_rule`",
+     .flags = {"--gpu-memory-utilization", "--mem-fraction-static", "--kv_cache_free_gpu_memory_fraction"}},
     {.name = "batch_wait_iterations",
      .aliases = {"batch_wait_timeout_iters"},
      .member = count{&now::batch_wait_iterations, &said::batch_wait_iterations, 0, config::non_negative_int},
@@ -252,20 +264,23 @@ inline constexpr auto fields = std::to_array<engine_field>({
      .aliases = {"scheduler_recv_interval"},
      .member = count{&now::poll_interval, &said::poll_interval, 1, config::positive_int},
      .meaning = "iterations from one poll of the queue to the next",
-     .refused = {.prefill_pool = prompts_alone}},
+     .refused = {.prefill_pool = prompts_alone},
+     .flags = {.sglang = "--scheduler-recv-interval"}},
     {.name = "cuda_graph_max_batch_size",
      .aliases = {"cuda_graph_max_bs"},
      .member = count{&now::cuda_graph_max_batch_size, &said::cuda_graph_max_batch_size, std::int64_t{1} << 30,
                      config::non_negative_int},
      .meaning = "most decodes that an iteration without prompts can have and still be launched from a "
                 "CUDA graph. Larger iterations are launched layer by layer by the host. 0: no graphs",
-     .refused = {.prefill_pool = "no CUDA graph holds an iteration with prompts"}},
+     .refused = {.prefill_pool = "no CUDA graph holds an iteration with prompts"},
+     .flags = {.sglang = "--cuda-graph-max-bs"}},
     {.name = "stream_interval",
      .aliases = {},
      .member = count{&now::stream_interval, &said::stream_interval, 1, config::positive_int},
      .meaning = "tokens of a sequence from one reply to its client to the next; each reply costs the "
                 "server `sequence_host`",
-     .refused = {.prefill_pool = one_token}},
+     .refused = {.prefill_pool = one_token},
+     .flags = {.vllm = "--stream-interval", .sglang = "--stream-interval"}},
     {.name = "preemption",
      .aliases = {},
      .member = engine_setting<preemption_policy>{&now::preemption, &said::preemption, preemption_policy::none,
@@ -287,19 +302,22 @@ inline constexpr auto fields = std::to_array<engine_field>({
     {.name = "kv_block_tokens",
      .aliases = {"block_size", "page_size", "tokens_per_block"},
      .member = count{&now::kv_block_tokens, &said::kv_block_tokens, 32, {1, 1024}},
-     .meaning = "tokens of a block of the KV cache"},
+     .meaning = "tokens of a block of the KV cache",
+     .flags = {.vllm = "--block-size", .sglang = "--page-size"}},
     {.name = "decode_context_parallel",
      .aliases = {"decode_context_parallel_size", "dcp_size"},
      .member = count{&now::decode_context_parallel, &said::decode_context_parallel, 1, {1, 1 << 20}},
      .meaning = "ranks of `tp` that share out the tokens of a sequence where they would otherwise hold the same "
                 "cache: latent caches, or KV heads that are fewer than `tp`",
-     .refused = {.stack = of_layouts, .prefill_pool = prompts_alone}},
+     .refused = {.stack = of_layouts, .prefill_pool = prompts_alone},
+     .flags = {.vllm = "--decode-context-parallel-size"}},
     {.name = "cpu_offload_gb",
      .aliases = {},
      .member = share{&now::cpu_offload_gb, &said::cpu_offload_gb, 0, {0, 1e6}},
      .meaning = "weights of a GPU that stay in CPU memory, in GiB. Their room goes to the cache; iterations read "
                 "them over C2C, routed experts as far as tokens reach them",
-     .refused = {.stack = "how much fits depends on the model"}},
+     .refused = {.stack = "how much fits depends on the model"},
+     .flags = {.vllm = "--cpu-offload-gb", .sglang = "--cpu-offload-gb"}},
 });
 
 }  // namespace engine_table

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -177,6 +178,29 @@ TEST_CASE("Launch commands have the ranks of the deployment, for every engine") 
     CHECK(all.find("# 1x decode worker of 2 GPUs\n") != std::string::npos);
     CHECK(all.find("96") != std::string::npos);
   }
+}
+
+TEST_CASE("Launch commands have every engine setting that a plan says and the framework takes") {
+  const serving_question q = test::small_server(4);
+  const std::pair<const char*, std::string_view launch_flags::*> frameworks[] = {
+      {"vllm", &launch_flags::vllm},
+      {"sglang", &launch_flags::sglang},
+      {"tensorrt-llm", &launch_flags::tensorrt_llm}};
+  for (const engine_field& f : engine_fields)
+    for (const auto& [engine, of] : frameworks) {
+      const std::string flag(f.flags.*of);
+      if (flag.empty()) continue;
+      const auto* count = std::get_if<engine_setting<std::int64_t>>(&f.member);
+      const std::string at = fmt::format("/workload/engine/{}", f.name);
+      const scenario s =
+          read_base(q.base, {{at, count ? value{std::max<std::int64_t>(1, count->allowed.low)} : value{0.5}}});
+      const launch_commands c = launch_of(s, engine, "vllm");
+      const std::string number = count ? "1" : "0.5";
+      INFO(engine << " " << flag);
+      CHECK(std::any_of(c.lines.begin(), c.lines.end(), [&](const std::string& l) {
+        return l.find(fmt::format(" {} {}", flag, number)) != std::string::npos;
+      }));
+    }
 }
 
 struct spread_of {

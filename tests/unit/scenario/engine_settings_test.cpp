@@ -1,4 +1,5 @@
-// The table of engine settings, walked: every name in every place, the merge, the documentation and the schemas.
+// The table of engine settings, walked: every name in every place, and the merge. Their page and schemas are
+// in tests/unit/output.
 #include "nvlsim/stack/engine_settings.hpp"
 
 #include <fmt/format.h>
@@ -6,8 +7,6 @@
 #include <catch2/catch.hpp>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <variant>
@@ -211,116 +210,6 @@ TEST_CASE("A typing error is told the nearest engine setting that its place take
   const auto refused = problems_of(place_cases[3], {{"/workload/layout/prefill/poll_intervall", "2"}});
   REQUIRE(refused.size() == 1);
   CHECK(refused[0].find("poll_interval\"") == std::string::npos);
-}
-
-// ---- documentation
-
-std::string power(std::int64_t x) {
-  for (int i = 20; i < 63; ++i)
-    if (x == std::int64_t{1} << i) return fmt::format("2^{}", i);
-  return fmt::format("{}", x);
-}
-
-std::string type_text(const engine_field& f) {
-  const auto range = [](const auto& r) {
-    if (static_cast<double>(r.high) > 1e12) return fmt::format("{} or more", r.low);
-    if constexpr (std::is_same_v<std::decay_t<decltype(r.low)>, double>)
-      return fmt::format("{} to {}", r.low, r.high);
-    else return fmt::format("{} to {}", r.low, power(r.high));
-  };
-  return std::visit(
-      [&](const auto& m) -> std::string {
-        if constexpr (requires { m.allowed.low; }) return range(m.allowed);
-        else if constexpr (requires { m.allowed.size(); })
-          return fmt::format("`{}`", fmt::join(m.allowed, "`, `"));
-        else if constexpr (requires { m.value; }) return "true, false";
-        else return range(rank_range);
-      },
-      f.member);
-}
-
-std::string default_text(const engine_field& f) {
-  const described usual{};
-  const field_value x = value_of(f, usual);
-  const bool number = x.find_first_not_of("0123456789") == std::string::npos;
-  if (number) return power(std::stoll(x));
-  return x == "false" || x.find('.') != std::string::npos ? x : '`' + x + '`';
-}
-
-std::string row_of(const engine_field& f) {
-  std::vector<std::string> aliases = names_of(f), not_in;
-  aliases.erase(aliases.begin());
-  for (const auto place : {engine_place::stack, engine_place::prefill_pool, engine_place::decode_pool})
-    if (!f.refused_in(place).empty())
-      not_in.emplace_back(place == engine_place::stack ? "stacks"
-                                                       : engine_places[static_cast<std::size_t>(place)].substr(2));
-  return fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", f.name,
-                     aliases.empty() ? "" : fmt::format("`{}`", fmt::join(aliases, "`, `")), type_text(f),
-                     default_text(f), fmt::join(not_in, ", "), f.meaning);
-}
-
-std::string text_of(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-TEST_CASE("The page on scenarios lists every engine setting as the table has it") {
-  std::string table =
-      "| member | also accepted | type | default | not in | meaning |\n|---|---|---|---|---|---|\n";
-  for (const engine_field& f : engine_fields) table += row_of(f);
-  INFO("docs/scenario-format.md#engine-settings should have\n" << table);
-  CHECK(text_of(source / "docs/scenario-format.md").find(table) != std::string::npos);
-}
-
-const value& schema_at(const config::document& d, const std::string& pointer) {
-  const value* v = d.root.at_pointer(pointer);
-  INFO(pointer);
-  REQUIRE(v);
-  return *v;
-}
-
-TEST_CASE("The schemas take every engine setting as the table has it") {
-  diagnostics problems;
-  const config::document schema = config::load(source / "docs/schemas/scenario.schema.json", {}, problems);
-  const config::document stacks = config::load(source / "docs/schemas/stack.schema.json", {}, problems);
-  REQUIRE(problems.empty());
-  const value::object& members = *schema_at(schema, "/$defs/settings/properties").members();
-  std::vector<std::string> all, in_stacks = {"kind", "source"}, refused_prefill, refused_decode;
-  for (const engine_field& f : engine_fields)
-    for (const std::string& n : names_of(f)) {
-      INFO(n);
-      all.push_back(n);
-      if (f.refused.stack.empty()) in_stacks.push_back(n);
-      if (!f.refused.prefill_pool.empty()) refused_prefill.push_back(n);
-      if (!f.refused.decode_pool.empty()) refused_decode.push_back(n);
-      const value& type = schema_at(schema, "/$defs/settings/properties/" + n + "/anyOf/0");
-      std::string found;
-      if (const value* names = type.find("enum")) {
-        std::vector<std::string> words;
-        for (const value& v : *names->items()) words.push_back(*v.string());
-        found = fmt::format("`{}`", fmt::join(words, "`, `"));
-      } else if (*type.find("type")->string() == "boolean") {
-        found = "true, false";
-      } else {
-        const std::int64_t low = *type.find("minimum")->integer();
-        found = type.find("maximum") ? fmt::format("{} to {}", low, power(*type.find("maximum")->integer()))
-                                     : fmt::format("{} or more", low);
-      }
-      CHECK(found == type_text(f));
-    }
-  const auto keys = [](const value::object& o) {
-    std::vector<std::string> out;
-    for (const auto& [k, v] : o) out.push_back(k);
-    return out;
-  };
-  CHECK(keys(members) == all);
-  CHECK(keys(*schema_at(schema, "/$defs/prefill_pool/properties").members()) == refused_prefill);
-  CHECK(keys(*schema_at(schema, "/$defs/decode_pool/properties").members()) == refused_decode);
-  std::vector<std::string> words;
-  for (const value& v :
-       *schema_at(stacks, "/$defs/engine/properties/settings/anyOf/0/allOf/1/propertyNames/enum").items())
-    words.push_back(*v.string());
-  CHECK(words == in_stacks);
 }
 
 }  // namespace
