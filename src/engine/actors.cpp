@@ -7,7 +7,7 @@
 #include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/plan/event_board.hpp"
 
-namespace nvlsim::engine {
+namespace nvlsim::simulator {
 namespace {
 
 namespace sg4 = compat::sg4;
@@ -23,11 +23,11 @@ class actors {
     }
   }
 
-  timeline run(sg4::Engine& engine, const std::vector<sg4::Host*>& hosts) {
+  timeline run(sg4::Engine& simgrid, const std::vector<sg4::Host*>& hosts) {
     for (std::size_t i = 0; i < places_.size(); ++i) {
       compat::add_actor(hosts.at(class_of(i)), stream_name(plan_, places_[i]), [this, i] { guarded(i); });
     }
-    engine.run();
+    simgrid.run();
     if (first_error_) std::rethrow_exception(first_error_);
     report_stuck();
     out_.makespan = seconds::from_base(end_);
@@ -107,7 +107,7 @@ class actors {
 }  // namespace
 
 timeline run_actors(const plan& p, session& s, executor& how, const std::vector<sg4::Host*>& hosts) {
-  return actors(p, how).run(s.engine(), hosts);
+  return actors(p, how).run(s.simgrid(), hosts);
 }
 
-}  // namespace nvlsim::engine
+}  // namespace nvlsim::simulator

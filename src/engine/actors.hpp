@@ -7,10 +7,10 @@
 #include "engine/session.hpp"
 #include "nvlsim/plan/plan.hpp"
 
-namespace nvlsim::engine {
+namespace nvlsim::simulator {
 
 /// Runs a checked plan. `hosts` has one host per class. Rethrows the first exception of an actor, and throws
 /// internal_error on a deadlock.
 timeline run_actors(const plan& p, session& s, executor& how, const std::vector<compat::sg4::Host*>& hosts);
 
-}  // namespace nvlsim::engine
+}  // namespace nvlsim::simulator

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace nvlsim::engine::compat {
+namespace nvlsim::simulator::compat {
 
 namespace sg4 = simgrid::s4u;
 
@@ -33,4 +33,4 @@ inline constexpr const char* timing_precision = "surf/precision";
 inline constexpr const char* work_precision = "maxmin/precision";
 #endif
 
-}  // namespace nvlsim::engine::compat
+}  // namespace nvlsim::simulator::compat

@@ -6,7 +6,7 @@
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
 
-namespace nvlsim::engine {
+namespace nvlsim::simulator {
 namespace {
 
 class closed_executor final : public executor {
@@ -38,4 +38,4 @@ bool sleep_to_end(const session& s, const operation_template& w, double end) {
 
 std::unique_ptr<executor> make_closed_executor(const session& s) { return std::make_unique<closed_executor>(s); }
 
-}  // namespace nvlsim::engine
+}  // namespace nvlsim::simulator

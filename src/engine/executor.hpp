@@ -7,7 +7,7 @@
 #include "engine/session.hpp"
 #include "nvlsim/plan/plan.hpp"
 
-namespace nvlsim::engine {
+namespace nvlsim::simulator {
 
 /// The class of the running operation, and the class that receives what it sends.
 struct endpoints {
@@ -33,4 +33,4 @@ std::unique_ptr<executor> make_closed_executor(const session& s);
 /// Sleeps until `end`, the end of `w`. Returns whether it had to sleep. Throws internal_error if `end` has passed.
 bool sleep_to_end(const session& s, const operation_template& w, double end);
 
-}  // namespace nvlsim::engine
+}  // namespace nvlsim::simulator

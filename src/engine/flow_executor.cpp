@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace nvlsim::engine {
+namespace nvlsim::simulator {
 namespace {
 
 namespace sg4 = compat::sg4;
@@ -301,4 +301,4 @@ std::unique_ptr<executor> make_flow_executor(const session& s, const network::zo
   return std::make_unique<flow_executor>(s, z, used, uplinks);
 }
 
-}  // namespace nvlsim::engine
+}  // namespace nvlsim::simulator

@@ -9,7 +9,7 @@
 #include "engine/executor.hpp"
 #include "engine/simgrid_zone.hpp"
 
-namespace nvlsim::engine {
+namespace nvlsim::simulator {
 
 inline constexpr std::size_t ways = 3;  ///< NVLink, NIC under the leaf, NIC beyond the leaf
 
@@ -35,4 +35,4 @@ std::unique_ptr<executor> make_flow_executor(const session& s, const network::zo
                                              const receiving_ports& used,
                                              const std::vector<shared_uplink>& uplinks);
 
-}  // namespace nvlsim::engine
+}  // namespace nvlsim::simulator

@@ -13,8 +13,8 @@
 namespace nvlsim {
 namespace {
 
-namespace sg4 = engine::compat::sg4;
-using engine::session;
+namespace sg4 = simulator::compat::sg4;
+using simulator::session;
 
 /// What an actor is to do next, and when; woken when that changes.
 struct due_event {
@@ -46,7 +46,7 @@ class operation_actors {
  private:
   template <class Body>
   void guarded(sg4::Host* host, const std::string& name, bool daemon, Body body) {
-    const auto actor = engine::compat::add_actor(host, name, [this, body] {
+    const auto actor = simulator::compat::add_actor(host, name, [this, body] {
       try {
         body();
       } catch (const simgrid::ForcefulKillException&) {
@@ -124,10 +124,10 @@ operation_outcome run_operation_by_actors(const operation_setup& setup, std::uin
                                           const platform& hardware) {
   session clock;
   const auto racks = static_cast<std::size_t>(std::min(setup.cluster.racks, max_racks));
-  const network::zones zones = engine::build_ports(clock, hardware, racks, false, {});
+  const network::zones zones = simulator::build_ports(clock, hardware, racks, false, {});
   operation_actors actors(setup, seed, clock, zones.nvlink);
   actors.start();
-  clock.engine().run();
+  clock.simgrid().run();
   return actors.close();
 }
 

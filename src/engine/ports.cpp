@@ -10,7 +10,7 @@
 #include "nvlsim/network/fabric_path.hpp"
 #include "nvlsim/network/topology.hpp"
 
-namespace nvlsim::engine {
+namespace nvlsim::simulator {
 std::vector<shared_uplink> uplink_shares(const platform& hardware, std::size_t count) {
   const bandwidth share = network::uplink_of(hardware);
   std::vector<shared_uplink> out;
@@ -28,7 +28,7 @@ network::zones build_ports(session& s, const platform& hardware, std::size_t por
   if (shared) t.nvlink.latency = t.fabric.latency = {};
   for (const shared_uplink& u : uplinks)
     t.fabric.aggregates.push_back({u.name, u.capacity, u.capacity, {u.classes.begin(), u.classes.end()}});
-  return network::build(s.engine(), t);
+  return network::build(s.simgrid(), t);
 }
 
-}  // namespace nvlsim::engine
+}  // namespace nvlsim::simulator

@@ -9,7 +9,7 @@
 #include "nvlsim/plan/plan.hpp"
 #include "nvlsim/platform/platform.hpp"
 
-namespace nvlsim::engine {
+namespace nvlsim::simulator {
 
 /// The up-links of classes or workers that name none: all GPUs of a leaf are taken to send at once, so that each
 /// has its share to itself. Empty where they limit nothing.
@@ -20,4 +20,4 @@ std::vector<shared_uplink> uplink_shares(const platform& hardware, std::size_t c
 network::zones build_ports(session& s, const platform& hardware, std::size_t ports, bool shared,
                            const std::vector<shared_uplink>& uplinks);
 
-}  // namespace nvlsim::engine
+}  // namespace nvlsim::simulator

@@ -14,8 +14,8 @@
 namespace nvlsim {
 namespace {
 
-namespace sg4 = engine::compat::sg4;
-using engine::session;
+namespace sg4 = simulator::compat::sg4;
+using simulator::session;
 
 /// Actors that wait for their dates. Whoever wakes first carries out what is due for all, so that the order at
 /// equal dates is the loop's own.
@@ -29,7 +29,7 @@ class loop_actors {
     for (std::size_t i = 0; i < loop_.actors(); ++i) {
       const bool trains = i + 1 == loop_.actors();
       const std::string name = trains ? "trainer" : "rollout engine " + std::to_string(i);
-      engine::compat::add_actor(hosts[i], name, [this, i] { guarded(i); });
+      simulator::compat::add_actor(hosts[i], name, [this, i] { guarded(i); });
     }
   }
   loop_record close() && {
@@ -83,10 +83,10 @@ loop_record play_by_actors(const loop_settings& s, const loop_prices& p, const p
   const auto actors = static_cast<std::size_t>(p.workers) + 1;
   session clock;
   clock.expect_actors(actors);
-  const network::zones zones = engine::build_ports(clock, hardware, actors, false, {});
+  const network::zones zones = simulator::build_ports(clock, hardware, actors, false, {});
   loop_actors all(s, p, clock);
   all.start(zones.nvlink);
-  clock.engine().run();
+  clock.simgrid().run();
   return std::move(all).close();
 }
 

@@ -15,13 +15,13 @@
 namespace nvlsim {
 namespace {
 
-namespace sg4 = engine::compat::sg4;
-using engine::session;
+namespace sg4 = simulator::compat::sg4;
+using simulator::session;
 
 /// What all actors of a run share.
 struct stage {
   session& clock;
-  engine::executor* network;             ///< none: iterations and transfers take their own times
+  simulator::executor* network;          ///< none: iterations and transfers take their own times
   const std::vector<sg4::Host*>& hosts;  ///< by class, or by worker over all servers
   std::int64_t activities = 0;
   std::exception_ptr first_error = {};
@@ -88,7 +88,7 @@ class server_actors {
  private:
   template <class Body>
   void guarded(sg4::Host* host, const std::string& name, Body body) {
-    const auto actor = engine::compat::add_actor(host, name, [this, body] {
+    const auto actor = simulator::compat::add_actor(host, name, [this, body] {
       try {
         body();
       } catch (const simgrid::ForcefulKillException&) {
@@ -104,7 +104,7 @@ class server_actors {
   void sleep_until(double date) { on_.sleep_until(start_ + date); }
   double now() const { return on_.clock.now() - start_; }
   /// Runs an operation from `begin` on, and returns its end.
-  double run(const operation_template& o, const engine::endpoints& at, double begin) {
+  double run(const operation_template& o, const simulator::endpoints& at, double begin) {
     return on_.network->run(o, at, start_ + begin) - start_;
   }
 
@@ -234,8 +234,8 @@ std::size_t workers_of(const std::vector<server_case>& cases) {
 }
 
 /// Every worker can receive on both fabrics, from its peers and from outside of what is simulated.
-void add_receivers(engine::receiving_ports& used, std::size_t first, std::size_t workers, bool uplinks) {
-  for (std::size_t way = 0; way < (uplinks ? engine::ways : engine::ways - 1); ++way)
+void add_receivers(simulator::receiving_ports& used, std::size_t first, std::size_t workers, bool uplinks) {
+  for (std::size_t way = 0; way < (uplinks ? simulator::ways : simulator::ways - 1); ++way)
     for (std::size_t i = first; i < first + workers; ++i) used.own[way][i] = used.outside[way][i] = true;
   used.any_outside = used.any_outside || workers > 0;
 }
@@ -270,18 +270,18 @@ served_cases serve_by_actors(const std::vector<server_case>& cases, const platfo
   const std::size_t workers = workers_of(cases);
   const bool shared = options.network != fidelity::closed;
   const std::vector<shared_uplink> uplinks =
-      shared ? engine::uplink_shares(hardware, workers) : std::vector<shared_uplink>{};
-  engine::receiving_ports used = engine::no_receivers(shared ? workers : 0);
+      shared ? simulator::uplink_shares(hardware, workers) : std::vector<shared_uplink>{};
+  simulator::receiving_ports used = simulator::no_receivers(shared ? workers : 0);
   if (shared) add_receivers(used, 0, workers, !uplinks.empty());
   session clock;
   clock.expect_actors(actors_of(cases) + used.count());
   const network::zones zones =
-      engine::build_ports(clock, hardware, workers * (used.any_outside ? 2 : 1), shared, uplinks);
-  const auto network = shared ? engine::make_flow_executor(clock, zones, used, uplinks) : nullptr;
+      simulator::build_ports(clock, hardware, workers * (used.any_outside ? 2 : 1), shared, uplinks);
+  const auto network = shared ? simulator::make_flow_executor(clock, zones, used, uplinks) : nullptr;
   stage on{clock, network.get(), zones.nvlink};
   server_set servers;
   servers.start(cases, on, {});
-  clock.engine().run();
+  clock.simgrid().run();
   if (on.first_error) std::rethrow_exception(on.first_error);
   return {servers.close(cases.size()), on.activities + (network ? network->activities() : 0)};
 }
@@ -289,7 +289,7 @@ served_cases serve_by_actors(const std::vector<server_case>& cases, const platfo
 joint_outcome simulate_jointly(const plan& p, const std::vector<placed_servers>& servers,
                                const platform& hardware) {
   check_plan(p);
-  engine::receiving_ports used = engine::receiving_ports_of(p, !p.uplinks.empty());
+  simulator::receiving_ports used = simulator::receiving_ports_of(p, !p.uplinks.empty());
   std::size_t actors = busy_streams(p).size();
   for (const placed_servers& s : servers) {
     add_receivers(used, static_cast<std::size_t>(s.first_class), workers_of(*s.cases), !p.uplinks.empty());
@@ -298,14 +298,14 @@ joint_outcome simulate_jointly(const plan& p, const std::vector<placed_servers>&
   session clock;
   clock.expect_actors(actors + used.count());
   const network::zones zones =
-      engine::build_ports(clock, hardware, p.classes.size() * (used.any_outside ? 2 : 1), true, p.uplinks);
-  const auto network = engine::make_flow_executor(clock, zones, used, p.uplinks);
+      simulator::build_ports(clock, hardware, p.classes.size() * (used.any_outside ? 2 : 1), true, p.uplinks);
+  const auto network = simulator::make_flow_executor(clock, zones, used, p.uplinks);
   stage on{clock, network.get(), zones.nvlink};
   server_set all;
   for (const placed_servers& s : servers)
     all.start(*s.cases, on, {static_cast<std::size_t>(s.first_class), s.start.base()});
   joint_outcome out;
-  out.times = engine::run_actors(p, clock, *network, zones.nvlink);
+  out.times = simulator::run_actors(p, clock, *network, zones.nvlink);
   if (on.first_error) std::rethrow_exception(on.first_error);
   for (const placed_servers& s : servers) out.served.push_back({all.close(s.cases->size()), 0});
   out.times.activities += on.activities;

@@ -13,7 +13,7 @@
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
 
-namespace nvlsim::engine {
+namespace nvlsim::simulator {
 namespace {
 
 struct setting {
@@ -48,7 +48,7 @@ std::vector<std::string> arguments() {
   return out;
 }
 
-std::unique_ptr<compat::sg4::Engine> start_engine() {
+std::unique_ptr<compat::sg4::Engine> start_simgrid() {
   if (compat::sg4::Engine::is_initialized())
     throw internal_error("a simulation engine already exists in this process");
   std::vector<std::string> text = arguments();
@@ -64,10 +64,10 @@ std::unique_ptr<compat::sg4::Engine> start_engine() {
   pthread_sigmask(SIG_BLOCK, &interrupt, &masked);
   struct sigaction on_interrupt {};
   sigaction(SIGINT, nullptr, &on_interrupt);
-  auto engine = std::make_unique<compat::sg4::Engine>(&argc, argv.data());
+  auto simgrid = std::make_unique<compat::sg4::Engine>(&argc, argv.data());
   sigaction(SIGINT, &on_interrupt, nullptr);
   pthread_sigmask(SIG_SETMASK, &masked, nullptr);
-  return engine;
+  return simgrid;
 }
 
 }  // namespace
@@ -108,7 +108,7 @@ void session::expect_actors(std::size_t count) {
   ::mallopt(M_MMAP_MAX, std::numeric_limits<int>::max());
 }
 
-session::session() : engine_(start_engine()), start_(compat::sg4::Engine::get_clock()) {
+session::session() : simgrid_(start_simgrid()), start_(compat::sg4::Engine::get_clock()) {
   simgrid::config::set_value<int>("contexts/guard-size", 1);  // an earlier session may have done without
   const std::vector<std::string> wrong = wrong_settings();
   if (!wrong.empty()) throw internal_error(fmt::format("SimGrid settings are wrong: {}", fmt::join(wrong, ", ")));
@@ -132,4 +132,4 @@ double session::tolerance() const {
   return 2 * clock_resolution_s + 1e-15 * compat::sg4::Engine::get_clock();  // a few units in the last place
 }
 
-}  // namespace nvlsim::engine
+}  // namespace nvlsim::simulator

@@ -7,7 +7,7 @@
 
 #include "engine/compat.hpp"
 
-namespace nvlsim::engine {
+namespace nvlsim::simulator {
 
 /// SimGrid treats two dates this close as equal, and no sleep is shorter. [docs/models-and-assumptions.md#engine]
 inline constexpr double clock_resolution_s = 1e-9;
@@ -21,7 +21,7 @@ class session {
   session(const session&) = delete;
   session& operator=(const session&) = delete;
 
-  compat::sg4::Engine& engine() { return *engine_; }
+  compat::sg4::Engine& simgrid() { return *simgrid_; }
   /// Makes room for the stacks of `count` actors. Throws input_error if they would fill half of the machine's
   /// memory.
   void expect_actors(std::size_t count);
@@ -36,11 +36,11 @@ class session {
   double tolerance() const;
 
  private:
-  std::unique_ptr<compat::sg4::Engine> engine_;
+  std::unique_ptr<compat::sg4::Engine> simgrid_;
   double start_ = 0;
 };
 
 /// The settings that have wrong values, such as "network/model=CM02"; empty if none. Requires a session.
 std::vector<std::string> wrong_settings();
 
-}  // namespace nvlsim::engine
+}  // namespace nvlsim::simulator

@@ -101,8 +101,8 @@ std::vector<sg4::Host*> build_star(sg4::NetZone* root, const star& s, zones* out
 
 }  // namespace
 
-zones build(sg4::Engine& engine, const topology& t) {
-  sg4::NetZone* root = root_zone(engine);
+zones build(sg4::Engine& simgrid, const topology& t) {
+  sg4::NetZone* root = root_zone(simgrid);
   zones out;
   out.nvlink = build_star(root, t.nvlink, nullptr);
   out.fabric = build_star(root, t.fabric, &out);

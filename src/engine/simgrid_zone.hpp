@@ -30,6 +30,6 @@ struct zones {
 
 /// Builds both fabrics as flat stars under the root zone, and seals the zone. Call once a session, before it
 /// runs. [docs/models-and-assumptions.md#engine]
-zones build(simgrid::s4u::Engine& engine, const topology& t);
+zones build(simgrid::s4u::Engine& simgrid, const topology& t);
 
 }  // namespace nvlsim::network

@@ -17,17 +17,17 @@ timeline simulate(const plan& p, const platform& hardware, const simulation_opti
   const bool shared = options.network != fidelity::closed;
   const std::vector<shared_uplink> uplinks = !shared ? std::vector<shared_uplink>{}
                                              : p.uplinks.empty()
-                                                 ? engine::uplink_shares(hardware, p.classes.size())
+                                                 ? simulator::uplink_shares(hardware, p.classes.size())
                                                  : p.uplinks;
-  const engine::receiving_ports used =
-      shared ? engine::receiving_ports_of(p, !uplinks.empty()) : engine::receiving_ports{};
-  engine::session session;
+  const simulator::receiving_ports used =
+      shared ? simulator::receiving_ports_of(p, !uplinks.empty()) : simulator::receiving_ports{};
+  simulator::session session;
   session.expect_actors(busy_streams(p).size() + used.count());
   const std::size_t ports = p.classes.size() * (used.any_outside ? 2 : 1);
-  const network::zones zones = engine::build_ports(session, hardware, ports, shared, uplinks);
-  const auto how =
-      shared ? engine::make_flow_executor(session, zones, used, uplinks) : engine::make_closed_executor(session);
-  return engine::run_actors(p, session, *how, zones.nvlink);
+  const network::zones zones = simulator::build_ports(session, hardware, ports, shared, uplinks);
+  const auto how = shared ? simulator::make_flow_executor(session, zones, used, uplinks)
+                          : simulator::make_closed_executor(session);
+  return simulator::run_actors(p, session, *how, zones.nvlink);
 }
 
 }  // namespace nvlsim

@@ -33,7 +33,7 @@ void write_all(int fd, std::string_view text) {
 }  // namespace
 
 child_process start_child(const std::function<std::string()>& speak) {
-  load_engine();  // once for all children
+  load_simulator();  // once for all children
   int ends[2];
   if (::pipe(ends) != 0) throw internal_error(fmt::format("pipe: {}", std::strerror(errno)));
   std::fflush(nullptr);

@@ -321,11 +321,11 @@ finding finding_in(const std::string& said, const input_constant& c) {
   return out;
 }
 
-bool needs_engine(const scenario& s) {
+bool needs_simulator(const scenario& s) {
   return std::holds_alternative<shared_workload>(s.workload) || s.simulation.network != fidelity::closed;
 }
 
-void add_turning_points(explanation& e, const prober& p, bool engine) {
+void add_turning_points(explanation& e, const prober& p, bool simulates) {
   const std::string now = bottleneck_of(e);
   if (now.empty()) return;
   const std::size_t moved = std::min(max_turning_points, e.sensitivities.size());
@@ -333,7 +333,7 @@ void add_turning_points(explanation& e, const prober& p, bool engine) {
   const auto find = [&](std::size_t i) {
     return turning_point_of(p, e.sensitivities[i / 2].what, now, i % 2 == 0 ? lowest : highest);
   };
-  if (engine) {
+  if (simulates) {
     in_children(found.size(), {[&](std::size_t i) {
                                  const auto t = find(i);
                                  return t ? exact(t->factor) + " " + t->to : std::string();
@@ -391,7 +391,7 @@ void add_sensitivity(explanation& e, const changed_scenario& change,
   std::vector<finding> found(all);
   std::mutex reporting;
   std::size_t done = 0;
-  const bool engine = needs_engine(change({}));
+  const bool simulates = needs_simulator(change({}));
   const auto find = [&](std::size_t i) {
     const input_constant& c = varied[i];
     const bool alone = c.pointer != stream_rate && c.pointer != generation;
@@ -404,7 +404,7 @@ void add_sensitivity(explanation& e, const changed_scenario& change,
     const std::lock_guard lock(reporting);
     report(++done, all);
   };
-  if (engine)
+  if (simulates)
     in_children(all, {[&](std::size_t i) { return text_of(find(i)); },
                       [&](std::size_t i, const std::string& said) { keep(i, finding_in(said, varied[i])); }});
   else in_parallel(all, [&](std::size_t i) { keep(i, find(i)); });
@@ -416,7 +416,7 @@ void add_sensitivity(explanation& e, const changed_scenario& change,
   std::sort(e.not_binding->begin(), e.not_binding->end());
   std::stable_sort(e.sensitivities.begin(), e.sensitivities.end(),
                    [](const auto& a, const auto& b) { return effect(a) > effect(b); });
-  add_turning_points(e, p, engine);
+  add_turning_points(e, p, simulates);
 }
 
 }  // namespace nvlsim

@@ -39,26 +39,26 @@ BENCHMARK(flow_engine)->Arg(72)->Arg(576)->Arg(4608)->Unit(benchmark::kMilliseco
 
 /// The same messages as plain mailbox traffic between pairs of actors.
 void flow_raw_simgrid(benchmark::State& state) {
-  namespace sg4 = engine::compat::sg4;
+  namespace sg4 = simulator::compat::sg4;
   const auto ports = static_cast<std::size_t>(state.range(0));
   std::vector<std::int64_t> gpus(ports);
   std::iota(gpus.begin(), gpus.end(), 0);
   const platform hardware = test::bare_ports();
   for (auto _ : state) {
-    engine::session session;
-    const network::zones z = network::build(session.engine(), network::describe(hardware, gpus));
+    simulator::session session;
+    const network::zones z = network::build(session.simgrid(), network::describe(hardware, gpus));
     static char payload = 0;
     for (std::size_t c = 0; c < ports; ++c) {
       sg4::Mailbox* const out = sg4::Mailbox::by_name(z.fabric[(c + 1) % ports]->get_name());
       sg4::Mailbox* const in = sg4::Mailbox::by_name(z.fabric[c]->get_name());
-      engine::compat::add_actor(z.fabric[c], "sender", [out] {
+      simulator::compat::add_actor(z.fabric[c], "sender", [out] {
         for (int i = 0; i < flows_each; ++i) out->put(&payload, static_cast<std::uint64_t>(flow_bytes));
       });
-      engine::compat::add_actor(z.fabric[c], "receiver", [in] {
+      simulator::compat::add_actor(z.fabric[c], "receiver", [in] {
         for (int i = 0; i < flows_each; ++i) in->get<char>();
       });
     }
-    session.engine().run();
+    session.simgrid().run();
     benchmark::DoNotOptimize(sg4::Engine::get_clock());
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(ports) * flows_each);
@@ -68,18 +68,18 @@ BENCHMARK(flow_raw_simgrid)->Arg(72)->Arg(576)->Arg(4608)->Unit(benchmark::kMill
 /// Actors that only sleep, each by its own steps: what SimGrid takes for as many as a step without folding has
 /// (three streams a rank), and how that grows. Linear would be as many nanoseconds a sleep at any number.
 void sleepers_raw_simgrid(benchmark::State& state) {
-  namespace sg4 = engine::compat::sg4;
+  namespace sg4 = simulator::compat::sg4;
   constexpr int sleeps_each = 400, streams = 3;
   const std::vector<std::int64_t> gpus = {0};
   const platform hardware = test::bare_ports();
   for (auto _ : state) {
-    engine::session session;
-    const network::zones z = network::build(session.engine(), network::describe(hardware, gpus));
+    simulator::session session;
+    const network::zones z = network::build(session.simgrid(), network::describe(hardware, gpus));
     for (std::int64_t a = 0; a < streams * state.range(0); ++a)
-      engine::compat::add_actor(z.fabric[0], "sleeper", [a] {
+      simulator::compat::add_actor(z.fabric[0], "sleeper", [a] {
         for (int i = 0; i < sleeps_each; ++i) sg4::this_actor::sleep_for(1e-3 + 1e-6 * static_cast<double>(a));
       });
-    session.engine().run();
+    session.simgrid().run();
     benchmark::DoNotOptimize(sg4::Engine::get_clock());
   }
   state.SetItemsProcessed(state.iterations() * streams * state.range(0) * sleeps_each);

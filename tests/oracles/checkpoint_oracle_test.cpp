@@ -18,7 +18,7 @@
 #include "support/shipped.hpp"
 
 using namespace nvlsim;
-namespace sg4 = engine::compat::sg4;
+namespace sg4 = simulator::compat::sg4;
 
 namespace {
 
@@ -49,8 +49,8 @@ double copied_by_hand(const platform& p, const operation_setup& s, const save_ti
   const bandwidth store = limit ? limit->read() : endless;
   fabric.ports.push_back({trays, store, store});
   return test::in_child([&] {
-           engine::session clock;
-           const network::zones z = network::build(clock.engine(), {{"nvl", "g", {}, {}, {}}, fabric});
+           simulator::session clock;
+           const network::zones z = network::build(clock.simgrid(), {{"nvl", "g", {}, {}, {}}, fabric});
            const double each = s.save.state.base() / static_cast<double>(trays),
                         more = back && passes_on(p, t)
                                    ? (s.save.held - s.save.state).base() / static_cast<double>(trays)
@@ -62,19 +62,19 @@ double copied_by_hand(const platform& p, const operation_setup& s, const save_ti
              sg4::Host *from = z.beyond[static_cast<std::size_t>(i)],
                        *to = t.to == save_place::store ? z.fabric[there] : z.beyond[there];
              if (back) std::swap(from, to);
-             engine::compat::add_actor(from, fmt::format("copy {}", i), [&, from, to, each] {
+             simulator::compat::add_actor(from, fmt::format("copy {}", i), [&, from, to, each] {
                sg4::Comm::sendto(from, to, static_cast<std::uint64_t>(each));
                end = std::max(end, clock.now());
              });
              if (!(more > 0)) continue;
              sg4::Host *holder = z.beyond[static_cast<std::size_t>((i + per_rack) % trays)],
                        *taker = z.beyond[static_cast<std::size_t>(i)];
-             engine::compat::add_actor(holder, fmt::format("pass on {}", i), [&, holder, taker, more] {
+             simulator::compat::add_actor(holder, fmt::format("pass on {}", i), [&, holder, taker, more] {
                sg4::Comm::sendto(holder, taker, static_cast<std::uint64_t>(more));
                end = std::max(end, clock.now());
              });
            }
-           clock.engine().run();
+           clock.simgrid().run();
            return std::vector<double>{end};
          })
       .front();

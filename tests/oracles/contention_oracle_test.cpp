@@ -28,7 +28,7 @@
 #include "support/shipped.hpp"
 
 using namespace nvlsim;
-namespace sg4 = engine::compat::sg4;
+namespace sg4 = simulator::compat::sg4;
 
 namespace {
 
@@ -77,8 +77,8 @@ class by_hand {
     const std::size_t outside = fabric_.ports.size();  // storage or other machines, which limit nothing
     const bandwidth endless = bandwidth::from_base(1e18);
     fabric_.ports.push_back({static_cast<std::int64_t>(outside), endless, endless});
-    const std::unique_ptr<sg4::Engine> engine = start_engine();
-    hosts_ = network::build(*engine, {{"nvl", "g", {}, {}, {}}, fabric_});
+    const std::unique_ptr<sg4::Engine> simgrid = start_simgrid();
+    hosts_ = network::build(*simgrid, {{"nvl", "g", {}, {}, {}}, fabric_});
     outside_ = hosts_.fabric[outside];
     for (const auto* hosts : {&hosts_.fabric, &hosts_.beyond})
       for (sg4::Host* host : *hosts)
@@ -88,9 +88,9 @@ class by_hand {
     for (std::size_t c = 0; c < crews_.size(); ++c)
       for (std::size_t i = 0; i < crews_[c].leaf_of.size(); ++i) start_gpu(c, i);
     for (std::size_t i = 0; i < deliveries_.size(); ++i)
-      engine::compat::add_actor(hosts_.fabric[deliveries_[i].from], "delivery",
-                                [this, i] { ends_[crews_.size() + i] = deliver(deliveries_[i]); });
-    engine->run();
+      simulator::compat::add_actor(hosts_.fabric[deliveries_[i].from], "delivery",
+                                   [this, i] { ends_[crews_.size() + i] = deliver(deliveries_[i]); });
+    simgrid->run();
     return ends_;
   }
 
@@ -100,7 +100,7 @@ class by_hand {
     sg4::SemaphorePtr gate;
   };
 
-  static std::unique_ptr<sg4::Engine> start_engine() {
+  static std::unique_ptr<sg4::Engine> start_simgrid() {
     std::vector<std::string> words{"oracle",
                                    "--log=root.threshold:critical",
                                    "--cfg=contexts/stack-size:64",
@@ -109,7 +109,7 @@ class by_hand {
                                    "--cfg=network/crosstraffic:no",
                                    "--cfg=network/TCP-gamma:1e30",
                                    "--cfg=network/optim:Lazy",
-                                   fmt::format("--cfg={}:1e-9", engine::compat::timing_precision)};
+                                   fmt::format("--cfg={}:1e-9", simulator::compat::timing_precision)};
     std::vector<char*> argv;
     for (std::string& s : words) argv.push_back(s.data());
     int argc = static_cast<int>(argv.size());
@@ -121,7 +121,7 @@ class by_hand {
 
   /// With a receiver that always waits, messages flow at once.
   static void start_receiver(sg4::Host* host) {
-    const auto receiver = engine::compat::add_actor(host, "receiver", [box = box_of(host)] {
+    const auto receiver = simulator::compat::add_actor(host, "receiver", [box = box_of(host)] {
       box->set_receiver(sg4::Actor::self());
       for (;;) box->get<char>();
     });
@@ -141,7 +141,7 @@ class by_hand {
     const plan& p = *crews_[c].job;
     for (const stream& s : p.classes[crews_[c].rank_class].streams) {
       std::vector<event>& events = events_of(crews_[c]);
-      engine::compat::add_actor(hosts_.fabric[nics_[c][i]], "gpu", [this, &p, &s, &events, c, i] {
+      simulator::compat::add_actor(hosts_.fabric[nics_[c][i]], "gpu", [this, &p, &s, &events, c, i] {
         for (const operation& o : s.operations) {
           for (std::uint32_t k = 0; k < o.waits; ++k) {
             event& e = events[static_cast<std::size_t>(p.waits[o.first_wait + k])];
@@ -451,19 +451,19 @@ TEST_CASE("KV caches of 63 prefill workers reach one decode worker as late as by
   constexpr int senders = 63;
   const double last =
       in_child([&] {
-        engine::session here;
+        simulator::session here;
         std::vector<std::int64_t> gpus(senders + 1);
         std::iota(gpus.begin(), gpus.end(), 0);
         const network::zones z =
-            network::build(here.engine(), network::describe(test::bare_ports({}, rate), gpus));
+            network::build(here.simgrid(), network::describe(test::bare_ports({}, rate), gpus));
         int payload = 0;
         for (int i = 0; i < senders; ++i) {
           sg4::Mailbox* box = sg4::Mailbox::by_name(std::to_string(i));
-          engine::compat::add_actor(z.nvlink[static_cast<std::size_t>(i)], "prefill",
-                                    [=, &payload] { box->put(&payload, static_cast<std::uint64_t>(cache)); });
-          engine::compat::add_actor(z.nvlink.back(), "decode", [box] { box->get<int>(); });
+          simulator::compat::add_actor(z.nvlink[static_cast<std::size_t>(i)], "prefill",
+                                       [=, &payload] { box->put(&payload, static_cast<std::uint64_t>(cache)); });
+          simulator::compat::add_actor(z.nvlink.back(), "decode", [box] { box->get<int>(); });
         }
-        here.engine().run();
+        here.simgrid().run();
         return std::vector<double>{here.now()};
       }).front();
   CHECK(last == Approx(senders * cache / rate).epsilon(1e-3));

@@ -19,7 +19,7 @@
 #include "unit/operation/setups.hpp"
 
 using namespace nvlsim;
-namespace sg4 = engine::compat::sg4;
+namespace sg4 = simulator::compat::sg4;
 
 namespace {
 
@@ -64,10 +64,10 @@ std::vector<double> played_by_hosts(const operation_setup& s, const outages& off
   const double notice = (r.health.read() + r.decide.read()).base(),
                restart = (r.init_of(72) + r.first_step.read() + save.load).base();
   return test::in_child([&] {
-    engine::session clock;
+    simulator::session clock;
     const bandwidth port = bandwidth::from_base(1e9);
     const network::star fabric{"ib", "n", {}, {{0, port, port}, {1, port, port}}, {}};
-    const network::zones z = network::build(clock.engine(), {{"nvl", "g", {}, {}, {}}, fabric});
+    const network::zones z = network::build(clock.simgrid(), {{"nvl", "g", {}, {}, {}}, fabric});
     sg4::Host *rack = z.fabric[0], *control = z.fabric[1];
     double saved = 0, began = -1, worked = 0, being_saved = 0;
     bool first = true;
@@ -75,7 +75,7 @@ std::vector<double> played_by_hosts(const operation_setup& s, const outages& off
       if (began >= 0) worked += t - began;
       began = -1;
     };
-    const auto job = engine::compat::add_actor(rack, "job", [&] {
+    const auto job = simulator::compat::add_actor(rack, "job", [&] {
       being_saved = 0;
       if (!first) {
         const auto last =
@@ -102,7 +102,7 @@ std::vector<double> played_by_hosts(const operation_setup& s, const outages& off
       for (const auto& [from, to] : off) states += fmt::format("{:.9f} 0\n{:.9f} 1\n", from, to);
       rack->set_state_profile(simgrid::kernel::profile::ProfileBuilder::from_string("outages", states, -1));
     }
-    engine::compat::add_actor(control, "control", [&] {
+    simulator::compat::add_actor(control, "control", [&] {
       if (!by_profile)
         for (const auto& [from, to] : off) {
           clock.sleep_until(from);
@@ -115,7 +115,7 @@ std::vector<double> played_by_hosts(const operation_setup& s, const outages& off
       if (rack->is_on()) saved += being_saved + (began >= 0 ? clock.now() - began : 0);
       worked_until(rack->is_on() ? clock.now() : off.back().first);
     });
-    clock.engine().run();
+    clock.simgrid().run();
     return std::vector<double>{saved, worked - saved};
   });
 }

@@ -18,7 +18,7 @@
 #include "support/ports.hpp"
 
 using namespace nvlsim;
-namespace sg4 = engine::compat::sg4;
+namespace sg4 = simulator::compat::sg4;
 
 namespace {
 
@@ -34,7 +34,7 @@ using transfers = std::vector<transfer>;
 using ends = std::vector<double>;  ///< of each transfer
 
 /// As a plan in fidelity `flow`: each transfer an operation of full rate, after its start.
-ends by_engine(const transfers& all, int ports) {
+ends by_simgrid(const transfers& all, int ports) {
   plan p;
   for (int i = 0; i < ports; ++i) p.classes.push_back({fmt::format("port {}", i), 1, {}});
   std::vector<std::pair<std::size_t, std::size_t>> at;
@@ -105,8 +105,8 @@ ends by_filling(const transfers& all, int ports) {
 }
 
 /// An engine of that configuration, not ours.
-struct other_engine {
-  explicit other_engine(std::vector<std::string> settings) {
+struct other_simgrid {
+  explicit other_simgrid(std::vector<std::string> settings) {
     const std::vector<std::string> common{"oracle", "--log=root.threshold:critical",
                                           "--cfg=contexts/stack-size:256", "--cfg=network/crosstraffic:no"};
     settings.insert(settings.begin(), common.begin(), common.end());
@@ -114,9 +114,9 @@ struct other_engine {
     for (std::string& s : settings) argv.push_back(s.data());
     int argc = static_cast<int>(argv.size());
     argv.push_back(nullptr);
-    engine = std::make_unique<sg4::Engine>(&argc, argv.data());
+    simgrid = std::make_unique<sg4::Engine>(&argc, argv.data());
   }
-  std::unique_ptr<sg4::Engine> engine;
+  std::unique_ptr<sg4::Engine> simgrid;
 
   ends run(const transfers& all, const std::vector<sg4::Host*>& hosts) {
     ends out(all.size());
@@ -124,27 +124,27 @@ struct other_engine {
     for (std::size_t i = 0; i < all.size(); ++i) {
       const transfer& t = all[i];
       sg4::Mailbox* box = sg4::Mailbox::by_name(std::to_string(i));
-      engine::compat::add_actor(hosts[static_cast<std::size_t>(t.from)], "from", [&payload, &t, box] {
+      simulator::compat::add_actor(hosts[static_cast<std::size_t>(t.from)], "from", [&payload, &t, box] {
         if (t.start_s > 0) sg4::this_actor::sleep_for(t.start_s);
         box->put(&payload, static_cast<std::uint64_t>(t.bytes_sent));
       });
-      engine::compat::add_actor(hosts[static_cast<std::size_t>(t.to)], "to", [&out, box, i] {
+      simulator::compat::add_actor(hosts[static_cast<std::size_t>(t.to)], "to", [&out, box, i] {
         box->get<int>();
         out[i] = sg4::Engine::get_clock();
       });
     }
-    engine->run();
+    simgrid->run();
     return out;
   }
 };
 
 ends by_ptask(const transfers& all, int ports) {
-  other_engine e({"--cfg=host/model:ptask_L07"});
+  other_simgrid e({"--cfg=host/model:ptask_L07"});
   std::vector<network::port> all_ports;
   for (int i = 0; i < ports; ++i)
     all_ports.push_back({i, bandwidth::from_base(capacity), bandwidth::from_base(capacity)});
   const network::topology t{{"nvl", "g", {}, all_ports, {}}, {"ib", "n", {}, all_ports, {}}};
-  return e.run(all, network::build(*e.engine, t).fabric);
+  return e.run(all, network::build(*e.simgrid, t).fabric);
 }
 
 /// Eight leaves of 72 ports and 72 spines, static routing by destination.
@@ -171,7 +171,7 @@ std::vector<sg4::Host*> fat_tree_hosts() {
 }
 
 ends by_fat_tree(const transfers& all) {
-  other_engine e({"--cfg=network/model:CM02", "--cfg=network/TCP-gamma:1e30"});
+  other_simgrid e({"--cfg=network/model:CM02", "--cfg=network/TCP-gamma:1e30"});
   return e.run(all, fat_tree_hosts());
 }
 
@@ -202,7 +202,7 @@ TEST_CASE("Engine shares ports by max-min") {
       all.push_back({from, to, 1e-3 * below(50), 1e6 * (1 + below(2000))});
     }
     INFO("round " << round);
-    check_equal(in_child([&] { return by_engine(all, ports); }), by_filling(all, ports), 1e-8);
+    check_equal(in_child([&] { return by_simgrid(all, ports); }), by_filling(all, ports), 1e-8);
   }
 }
 
@@ -212,7 +212,7 @@ TEST_CASE("Incast and ring of a rack are as ptask_L07 has them") {
   for (int i = 1; i < 72; ++i) incast.push_back({i, 0, 0, 1e8 + 1e6 * i});
   const transfers ring = shift(72, 1);
   for (const transfers& all : {incast, ring})
-    check_equal(in_child([&] { return by_engine(all, 72); }), in_child([&] { return by_ptask(all, 72); }));
+    check_equal(in_child([&] { return by_simgrid(all, 72); }), in_child([&] { return by_ptask(all, 72); }));
 }
 
 TEST_CASE("Exact ring all-reduce takes as long as its steps do in ptask_L07") {
@@ -236,7 +236,7 @@ TEST_CASE("Fat tree of 576 ports carries shifts and rings of racks as the star d
   for (const int by : {1, 35, leaf_ports, leaf_ports + 1, 4 * leaf_ports, tree_ports - 1}) {
     INFO("shift by " << by);
     const transfers all = shift(tree_ports, by);
-    check_equal(in_child([&] { return by_engine(all, tree_ports); }), in_child([&] { return by_fat_tree(all); }));
+    check_equal(in_child([&] { return by_simgrid(all, tree_ports); }), in_child([&] { return by_fat_tree(all); }));
   }
 }
 
@@ -244,12 +244,12 @@ TEST_CASE("Fat tree of 576 ports carries an all-to-all of each rail as the star 
   transfers all;
   for (int i = 0; i < tree_ports; ++i)
     for (int rack = 1; rack < leaves; ++rack) all.push_back({i, (i + rack * leaf_ports) % tree_ports, 0, 1e7});
-  check_equal(in_child([&] { return by_engine(all, tree_ports); }), in_child([&] { return by_fat_tree(all); }));
+  check_equal(in_child([&] { return by_simgrid(all, tree_ports); }), in_child([&] { return by_fat_tree(all); }));
 }
 
 TEST_CASE("No cable of the fat tree carries two flows of any shift") {
   const ends loads = in_child([] {
-    other_engine e({"--cfg=network/model:CM02"});
+    other_simgrid e({"--cfg=network/model:CM02"});
     const std::vector<sg4::Host*> hosts = fat_tree_hosts();
     ends max;
     for (int by = 1; by < tree_ports; by += 41) {

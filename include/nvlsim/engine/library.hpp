@@ -9,7 +9,7 @@
 namespace nvlsim {
 
 /// The functions of the simulation engine.
-struct engine_functions {
+struct simulator_functions {
   decltype(&nvlsim::simulate) simulate;
   decltype(&nvlsim::serve_by_actors) serve_by_actors;
   decltype(&nvlsim::simulate_jointly) simulate_jointly;
@@ -18,8 +18,8 @@ struct engine_functions {
 };
 
 /// Name of the file, beside the program or in the folder of libraries that belongs to it.
-inline constexpr const char* engine_file = "nvlsim-engine.so";
-/// Name of the file's function that gives its functions: `const engine_functions* nvlsim_engine()`.
-inline constexpr const char* engine_entry = "nvlsim_engine";
+inline constexpr const char* simulator_file = "nvlsim-engine.so";
+/// Name of the file's function that gives its functions: `const simulator_functions* nvlsim_engine()`.
+inline constexpr const char* simulator_entry = "nvlsim_engine";
 
 }  // namespace nvlsim

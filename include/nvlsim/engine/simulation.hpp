@@ -22,6 +22,6 @@ timeline simulate(const plan& p, const platform& hardware, const simulation_opti
 
 /// Loads the simulation engine where it is a library of its own, as the functions of this module do when called.
 /// A process whose children simulate loads it once for all of them. Throws io_error if the library is missing.
-void load_engine();
+void load_simulator();
 
 }  // namespace nvlsim

@@ -10,7 +10,7 @@
 #include "support/ports.hpp"
 
 using namespace nvlsim;
-namespace sg4 = engine::compat::sg4;
+namespace sg4 = simulator::compat::sg4;
 
 namespace {
 
@@ -31,29 +31,29 @@ struct message {
 };
 
 /// When each transfer ended; all begin at zero.
-std::vector<double> send(engine::session& s, const std::vector<message>& transfers) {
+std::vector<double> send(simulator::session& s, const std::vector<message>& transfers) {
   std::vector<double> end(transfers.size());
   int payload = 0;
   for (std::size_t i = 0; i < transfers.size(); ++i) {
     sg4::Mailbox* box = sg4::Mailbox::by_name(std::to_string(i));
     const message& t = transfers[i];
-    engine::compat::add_actor(t.from, "from", [&payload, box, bytes_sent = t.bytes_sent] {
+    simulator::compat::add_actor(t.from, "from", [&payload, box, bytes_sent = t.bytes_sent] {
       box->put(&payload, static_cast<std::uint64_t>(bytes_sent));
     });
-    engine::compat::add_actor(t.to, "to", [&s, &end, box, i] {
+    simulator::compat::add_actor(t.to, "to", [&s, &end, box, i] {
       box->get<int>();
       end[i] = s.now();
     });
   }
-  s.engine().run();
+  s.simgrid().run();
   return end;
 }
 
 }  // namespace
 
 TEST_CASE("One transfer takes its latency and its bytes over the port's capacity") {
-  engine::session s;
-  const network::zones z = network::build(s.engine(), ports(4));
+  simulator::session s;
+  const network::zones z = network::build(s.simgrid(), ports(4));
   const std::vector<double> end =
       send(s, {{z.nvlink[0], z.nvlink[1]}, {z.fabric[2], z.fabric[3]}, {z.fabric[0], z.fabric[1], 0}});
   CHECK(end[0] == exactly(nvlink_latency + size / nvlink));
@@ -62,24 +62,24 @@ TEST_CASE("One transfer takes its latency and its bytes over the port's capacity
 }
 
 TEST_CASE("Both directions of a port run at full speed") {
-  engine::session s;
-  const network::zones z = network::build(s.engine(), ports(2));
+  simulator::session s;
+  const network::zones z = network::build(s.simgrid(), ports(2));
   for (double end : send(s, {{z.fabric[0], z.fabric[1]}, {z.fabric[1], z.fabric[0]}})) {
     CHECK(end == exactly(nic_latency + size / test::nic_rate));
   }
 }
 
 TEST_CASE("Incast of 71 ports shares the last one evenly") {
-  engine::session s;
-  const network::zones z = network::build(s.engine(), ports(72));
+  simulator::session s;
+  const network::zones z = network::build(s.simgrid(), ports(72));
   std::vector<message> all;
   for (std::size_t i = 1; i < 72; ++i) all.push_back({z.nvlink[i], z.nvlink[0]});
   for (double end : send(s, all)) CHECK(end == exactly(nvlink_latency + 71 * size / nvlink));
 }
 
 TEST_CASE("Sharing is max-min") {
-  engine::session s;
-  const network::zones z = network::build(s.engine(), ports(5));
+  simulator::session s;
+  const network::zones z = network::build(s.simgrid(), ports(5));
   // Two flows leave port 0, three enter port 4: the latter get a third of it, and the other one the rest of port
   // 0.
   const std::vector<double> end = send(s, {{z.fabric[0], z.fabric[1], 2e9},
@@ -91,11 +91,11 @@ TEST_CASE("Sharing is max-min") {
 }
 
 TEST_CASE("Aggregate bounds what its ports send beyond it, and leaves the rest") {
-  engine::session s;
+  simulator::session s;
   network::topology t = ports(6);
   const bandwidth uplinks = bandwidth::from_base(test::nic_rate);  // half of its two ports
   t.fabric.aggregates.push_back({"leaf 0", uplinks, uplinks, {0, 1}});
-  const network::zones z = network::build(s.engine(), t);
+  const network::zones z = network::build(s.simgrid(), t);
   CHECK(z.beyond[2] == nullptr);
   const std::vector<double> end =
       send(s, {{z.beyond[0], z.fabric[2]}, {z.beyond[1], z.fabric[3]}, {z.fabric[4], z.fabric[5]}});
@@ -105,11 +105,11 @@ TEST_CASE("Aggregate bounds what its ports send beyond it, and leaves the rest")
 }
 
 TEST_CASE("Traffic between the ports of an aggregate shares only the ports with what goes beyond") {
-  engine::session s;
+  simulator::session s;
   network::topology t = ports(4);
   const bandwidth uplinks = bandwidth::from_base(test::nic_rate / 4);
   t.fabric.aggregates.push_back({"leaf 0", uplinks, uplinks, {0, 1}});
-  const network::zones z = network::build(s.engine(), t);
+  const network::zones z = network::build(s.simgrid(), t);
   // The port has three quarters left for what stays under the leaf.
   const std::vector<double> end = send(s, {{z.beyond[0], z.fabric[2]}, {z.fabric[0], z.fabric[1], 3 * size}});
   CHECK(end[0] == exactly(nic_latency + 4 * size / test::nic_rate));

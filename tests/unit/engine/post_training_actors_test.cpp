@@ -76,10 +76,10 @@ TEST_CASE("Actors play a post-training loop as the queue of dates does") {
 // nanosecond.
 TEST_CASE("A loop plays on in a process that has simulated years") {
   {
-    engine::session years;
-    const network::zones z = engine::build_ports(years, test::small_machine(), 1, false, {});
-    engine::compat::add_actor(z.nvlink.front(), "years", [&] { years.sleep_until(1e9); });
-    years.engine().run();
+    simulator::session years;
+    const network::zones z = simulator::build_ports(years, test::small_machine(), 1, false, {});
+    simulator::compat::add_actor(z.nvlink.front(), "years", [&] { years.sleep_until(1e9); });
+    years.simgrid().run();
   }
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     const loop_settings s = random_settings(seed);

@@ -10,21 +10,21 @@
 using namespace nvlsim;
 
 TEST_CASE("Session sees a setting that changed") {
-  engine::session s;
-  CHECK(engine::wrong_settings().empty());
-  engine::compat::sg4::Engine::set_config("network/crosstraffic", true);
-  CHECK(engine::wrong_settings() == std::vector<std::string>{"network/crosstraffic=true"});
-  engine::compat::sg4::Engine::set_config("network/crosstraffic", false);
-  CHECK(engine::wrong_settings().empty());
+  simulator::session s;
+  CHECK(simulator::wrong_settings().empty());
+  simulator::compat::sg4::Engine::set_config("network/crosstraffic", true);
+  CHECK(simulator::wrong_settings() == std::vector<std::string>{"network/crosstraffic=true"});
+  simulator::compat::sg4::Engine::set_config("network/crosstraffic", false);
+  CHECK(simulator::wrong_settings().empty());
 }
 
 TEST_CASE("Session refuses a second engine at a time") {
-  engine::session s;
-  REQUIRE_THROWS_AS(engine::session(), internal_error);
+  simulator::session s;
+  REQUIRE_THROWS_AS(simulator::session(), internal_error);
 }
 
 TEST_CASE("Session leaves Ctrl-C to the program") {
   std::signal(SIGINT, SIG_IGN);
-  engine::session s;
+  simulator::session s;
   CHECK(std::signal(SIGINT, SIG_DFL) == SIG_IGN);
 }

@@ -169,7 +169,7 @@ TEST_CASE("Simulate takes more actors than stacks with guards could have") {
 }
 
 TEST_CASE("A session refuses actors whose stacks would fill the memory") {
-  engine::session s;
+  simulator::session s;
   REQUIRE_THROWS_AS(s.expect_actors(1'000'000'000), input_error);
   REQUIRE_THROWS_WITH(s.expect_actors(1'000'000'000),
                       Contains("1000000000 actors") && Contains("fold equal ranks"));
@@ -191,23 +191,24 @@ TEST_CASE("Actor is named after its class and stream, on the host of its class")
   p.append(p.classes[0].streams[0], w, {});
   p.append(p.classes[1].streams[1], w, {});
   static std::vector<std::string> seen;  // the callback stays for the life of the process
-  engine::compat::sg4::Actor::on_creation_cb(
-      [](const engine::compat::sg4::Actor& a) { seen.push_back(a.get_name() + "@" + a.get_host()->get_name()); });
+  simulator::compat::sg4::Actor::on_creation_cb([](const simulator::compat::sg4::Actor& a) {
+    seen.push_back(a.get_name() + "@" + a.get_host()->get_name());
+  });
   run(p);
   CHECK(seen == std::vector<std::string>{"stage 0.compute@g0", "stage 1.data_parallel@g1"});
 }
 
 TEST_CASE("Exception of an actor comes out of the run") {
-  struct failing final : engine::executor {
-    double run(const operation_template& w, engine::endpoints, double begin) override {
+  struct failing final : simulator::executor {
+    double run(const operation_template& w, simulator::endpoints, double begin) override {
       if (w.name == "backward") throw io_error("disk on fire");
       return begin;
     }
   };
   const plan p = plans::one_f_one_b(3, 4, 1, 1);
-  engine::session s;
+  simulator::session s;
   const std::vector<std::int64_t> gpus{0, 1, 2};
-  const network::zones z = network::build(s.engine(), network::describe(small_platform(), gpus));
+  const network::zones z = network::build(s.simgrid(), network::describe(small_platform(), gpus));
   failing how;
-  REQUIRE_THROWS_AS(engine::run_actors(p, s, how, z.nvlink), io_error);
+  REQUIRE_THROWS_AS(simulator::run_actors(p, s, how, z.nvlink), io_error);
 }
