@@ -79,9 +79,9 @@ expert_load balanced_load(const expert_routing& r) {
   return out;
 }
 
-expert_load skewed_load(const expert_routing& r, double exponent, int draws, std::uint64_t seed) {
+expert_load skewed_load(const expert_routing& r, double exponent, int samples, std::uint64_t seed) {
   const double pairs = r.tokens * r.topk;
-  if (!(pairs > 0) || !(r.experts >= 1) || draws < 1) return {};
+  if (!(pairs > 0) || !(r.experts >= 1) || samples < 1) return {};
   const auto experts = static_cast<std::size_t>(r.experts);
   const auto ranks = static_cast<std::size_t>(std::clamp(r.ranks, 1.0, r.experts));
   const std::size_t local = std::max<std::size_t>(1, experts / ranks);
@@ -92,15 +92,15 @@ expert_load skewed_load(const expert_routing& r, double exponent, int draws, std
   expert_load sum;
   sum.mean = pairs / r.experts;
   std::vector<double> popularity(experts);
-  for (int d = 0; d < draws; ++d) {
+  for (int d = 0; d < samples; ++d) {
     for (double& x : popularity) x = pareto(uniform(source), low, high, exponent);
     const std::vector<double> load = counts_of(popularity, r.tokens, pairs);
     expert_load fullest;
     for (std::size_t k = 0; k < ranks; ++k)
       if (const expert_load x = load_of(load, k * local, local); x.pairs > fullest.pairs) fullest = x;
-    sum.pairs += fullest.pairs / draws;
-    sum.active += fullest.active / draws;
-    for (std::size_t t = 0; t < sum.tiles.size(); ++t) sum.tiles[t] += fullest.tiles[t] / draws;
+    sum.pairs += fullest.pairs / samples;
+    sum.active += fullest.active / samples;
+    for (std::size_t t = 0; t < sum.tiles.size(); ++t) sum.tiles[t] += fullest.tiles[t] / samples;
   }
   return sum;
 }

@@ -327,7 +327,7 @@ class inference_row_reader {
   }
 
   /// Lengths sampled uniformly from [ratio * nominal, nominal].
-  token_lengths drawn(double nominal, double ratio) const {
+  token_lengths sampled(double nominal, double ratio) const {
     return {nominal * (1 + ratio) / 2, (1 - ratio) / (1 + ratio)};
   }
 
@@ -473,8 +473,8 @@ class inference_row_reader {
     if (read_measured_lengths(drew)) return;
     if (inferencex() || drew) {
       const double r = ratio.value_or(random_range_ratio);
-      if (workload_.input.spread == 0) workload_.input = drawn(workload_.input.mean, r);
-      if (workload_.output.spread == 0) workload_.output = drawn(workload_.output.mean, r);
+      if (workload_.input.spread == 0) workload_.input = sampled(workload_.input.mean, r);
+      if (workload_.output.spread == 0) workload_.output = sampled(workload_.output.mean, r);
     } else if (workload_.output.spread == 0 && workload_.output.mean > 1 && !equal_lengths()) {
       workload_.output.spread = jitter;
       note("output lengths vary by 20 %: equal lengths would stay in lockstep");
@@ -490,7 +490,7 @@ class inference_row_reader {
   }
 
   /// Lengths that the client sampled, by the means in its report: "measured mean lengths 610.1 in / 422.0 out".
-  bool read_measured_lengths(bool drawn_uniformly) {
+  bool read_measured_lengths(bool sampled_uniformly) {
     static constexpr std::string_view words = "measured mean lengths ";
     const std::size_t at = row_["notes"].find(words);
     if (at == std::string::npos) return false;
@@ -498,8 +498,8 @@ class inference_row_reader {
     const std::string text = row_["notes"].substr(at + words.size());
     if (std::sscanf(text.c_str(), "%lf in / %lf out", &in, &out) != 2 || in < 1 || out < 1) return false;
     constexpr double whole_range = 0.9;  // of uniform samples from 1 to the nominal length
-    const double spread = drawn_uniformly ? whole_range : jitter;
-    workload_.input = {in, drawn_uniformly ? spread : 0};
+    const double spread = sampled_uniformly ? whole_range : jitter;
+    workload_.input = {in, sampled_uniformly ? spread : 0};
     workload_.output = {out, spread};
     return true;
   }

@@ -28,7 +28,7 @@ std::int64_t gpus_of_programs(const operation_state& s) {
 
 double life(operation_state& s, std::int32_t c) {
   const component& k = component_of(s, c);
-  return weibull(s.draws[at(c)], k.shape) * k.mtbf.base();
+  return weibull(s.random_sources[at(c)], k.shape) * k.mtbf.base();
 }
 
 /// Parts with lives of their own are new at first.
@@ -50,7 +50,7 @@ void order_failure(operation_state& s, std::int32_t c) {
   const double a_day = failures_per_day(k, s.machine.shape, gpus_of_programs(s)) *
                        (k.notice ? 1 : std::max<double>(1, s.setup->failures.early_factor));
   if (!(a_day > 0)) return;
-  order_at(s, weibull(s.draws[at(c)], k.shape) * 86400 / a_day,
+  order_at(s, weibull(s.random_sources[at(c)], k.shape) * 86400 / a_day,
            {.kind = operation_event_kind::failure, .component = c});
 }
 
@@ -161,10 +161,10 @@ void corrupt(operation_state& s, std::int32_t c, std::int64_t tray, const chance
 }
 
 /// The part of which another tray fails with this one; nothing: this one fails alone.
-std::optional<cluster_part> fails_with(const failure_model& m, double drawn) {
-  if (drawn < m.together) return cluster_part::rack;
-  if (drawn < m.together + m.together_leaf) return cluster_part::leaf;
-  if (drawn < m.together + m.together_leaf + m.together_row) return cluster_part::row;
+std::optional<cluster_part> fails_with(const failure_model& m, double sample) {
+  if (sample < m.together) return cluster_part::rack;
+  if (sample < m.together + m.together_leaf) return cluster_part::leaf;
+  if (sample < m.together + m.together_leaf + m.together_row) return cluster_part::row;
   return std::nullopt;
 }
 
@@ -241,7 +241,7 @@ void choose_lemons(operation_state& s, std::uint64_t seed) {
 std::optional<strike> next_strike(operation_state& s, std::int32_t c) {
   const component& k = component_of(s, c);
   const failure_model& m = s.setup->failures;
-  const chance x = chance_of(s.draws[at(c)]);
+  const chance x = chance_of(s.random_sources[at(c)]);
   std::int64_t tray = -1, beside = 0;
   if (k.ages) {
     const std::int64_t number = s.lives[at(c)].top().second;
@@ -270,11 +270,11 @@ std::optional<strike> next_strike(operation_state& s, std::int32_t c) {
 void suffer(operation_state& s, const strike& f) {
   const component& k = component_of(s, f.component);
   if (k.effect == failure_effect::nothing) return;
-  if (k.notice) warn(s, f.component, f.tray, f.drawn);
+  if (k.notice) warn(s, f.component, f.tray, f.sample);
   else if (k.tolerated > 0) lose_redundancy(s, f);
-  else if (k.effect == failure_effect::slows) slow_down(s, f.component, f.tray, f.drawn);
-  else if (k.effect == failure_effect::corrupts) corrupt(s, f.component, f.tray, f.drawn);
-  else stop_part(s, f.component, f.tray, f.drawn);
+  else if (k.effect == failure_effect::slows) slow_down(s, f.component, f.tray, f.sample);
+  else if (k.effect == failure_effect::corrupts) corrupt(s, f.component, f.tray, f.sample);
+  else stop_part(s, f.component, f.tray, f.sample);
   s.outcome.min_trays_up =
       std::min(s.outcome.min_trays_up, static_cast<double>(s.machine.shape.trays() - s.machine.broken));
 }
@@ -337,7 +337,7 @@ void mend(operation_state& s, const operation_event& e) {
 void begin_failures(operation_state& s, std::uint64_t seed) {
   const auto kinds = static_cast<std::int32_t>(s.setup->failures.components.size());
   for (std::int32_t c = 0; c < kinds; ++c) {
-    s.draws.emplace_back(mixed(mixed(seed) + static_cast<std::uint64_t>(c)));
+    s.random_sources.emplace_back(mixed(mixed(seed) + static_cast<std::uint64_t>(c)));
     s.lives.emplace_back();
     begin_lives(s, c);
     order_failure(s, c);

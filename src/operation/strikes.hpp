@@ -16,7 +16,7 @@ struct chance {
 struct strike {
   std::int32_t component = 0;
   std::int64_t tray = 0;
-  chance drawn;
+  chance sample;
   std::int64_t beside = 0;  ///< which of the parts of its kind that share the tray, or the tray's leaves
 };
 

@@ -41,7 +41,7 @@ uncut with_mean(uncut l, double mean) {
 
 }  // namespace
 
-double drawn_mean(const token_lengths& l) {
+double sampled_mean(const token_lengths& l) {
   if (l.shape != length_shape::lognormal) return l.mean;
   const double variance = std::log1p(l.variation * l.variation);
   return uncut{l.mean * std::exp(-variance / 2), std::sqrt(variance), static_cast<double>(l.min),

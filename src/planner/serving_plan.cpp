@@ -28,7 +28,7 @@ struct planning {
   double output_tokens = 0;
 };
 
-double output_mean(const inference_workload& w) { return w.load == load_kind::trace ? 0 : drawn_mean(w.output); }
+double output_mean(const inference_workload& w) { return w.load == load_kind::trace ? 0 : sampled_mean(w.output); }
 
 /// Whether a deployment meets the demand.
 double demand(const serving_question& q) { return q.users > 0 ? q.users : q.requests_per_s; }

@@ -43,7 +43,7 @@ std::int32_t post_training_loop::state::new_group(double t) {
   g.began_s = t;
   g.kept = set.kept_share >= 1 || uniform(random) < set.kept_share;
   const auto number = static_cast<std::int32_t>(groups.size());
-  for (const std::int64_t length : draw_responses(set.response, 1, set.samples, random())) {
+  for (const std::int64_t length : sample_responses(set.response, 1, set.samples, random())) {
     rollout_sample s;
     s.prompt = set.prompt_tokens;
     s.response = length;

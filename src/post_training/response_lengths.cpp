@@ -40,8 +40,8 @@ double share_cut(const response_lengths& l) {
   return below(std::log(median_before_cut(l) / static_cast<double>(l.max)) / deviation);
 }
 
-std::vector<std::int64_t> draw_responses(const response_lengths& l, std::int64_t prompts, std::int64_t samples,
-                                         std::uint64_t seed) {
+std::vector<std::int64_t> sample_responses(const response_lengths& l, std::int64_t prompts, std::int64_t samples,
+                                           std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const double deviation = log_deviation(l), median = median_before_cut(l);
   const double common = deviation * std::sqrt(l.together), own = deviation * std::sqrt(1 - l.together);

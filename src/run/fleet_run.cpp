@@ -217,15 +217,15 @@ void add_fleet_picture(run_record& out, const fleet_spec& f, const fleet_outcome
     const auto lane = static_cast<std::size_t>(free - lanes.begin());
     if (free == lanes.end()) lanes.push_back(x.end_s);
     else *free = x.end_s;
-    const auto draw = [&](double begin, double end, const char* what, bool last) {
+    const auto add_slice = [&](double begin, double end, const char* what, bool last) {
       if (!(end > begin)) return;
       out.services[x.service].stretches.push_back(
           {begin, end,
            fmt::format("{} in rack {:02}{}", what, x.rack, last ? ends[static_cast<std::size_t>(x.how)] : ""),
            lane});
     };
-    draw(x.begin_s, x.ready_s, "starting", !(x.end_s > x.ready_s));
-    draw(x.ready_s, x.end_s, "ready", true);
+    add_slice(x.begin_s, x.ready_s, "starting", !(x.end_s > x.ready_s));
+    add_slice(x.ready_s, x.end_s, "ready", true);
   }
   if (first.lives_left_out > 0)
     out.left_out = fmt::format("replicas after the first {} that ended", max_replica_lives);

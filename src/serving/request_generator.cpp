@@ -205,7 +205,7 @@ void sort_by_arrival(std::vector<served_request>& all) {
   all = std::move(sorted);
 }
 
-request_lengths draw_lengths(const inference_workload& w, std::int64_t count) {
+request_lengths sample_lengths(const inference_workload& w, std::int64_t count) {
   std::mt19937_64 g(w.seed);
   request_lengths out;
   out.reserve(static_cast<std::size_t>(count));
@@ -222,7 +222,7 @@ request_list generate_requests(const inference_workload& w, std::int64_t longest
   if (w.sessions) return conversations(w, longest);
   request_list out;
   arrival_clock clock(w.arrivals, w.seed);
-  for (const auto& [input, output] : draw_lengths(w, w.requests)) {
+  for (const auto& [input, output] : sample_lengths(w, w.requests)) {
     served_request r;
     r.arrival_s = w.load == load_kind::open_loop ? clock.next() : 0;
     r.input = input;

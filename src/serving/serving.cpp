@@ -187,15 +187,15 @@ class load_setup {
 
   /// Samples the requests: those of the fullest replica if each serves alone.
   bool sample_requests() {
-    inference_workload drawn = case_.workload;
-    if (dealt(drawn)) {
-      shares_ = shares_of(case_.hardware, drawn, options_.fold);
-      drawn.requests = shares_.empty() ? 0 : shares_.front().requests;
+    inference_workload sampled = case_.workload;
+    if (dealt(sampled)) {
+      shares_ = shares_of(case_.hardware, sampled, options_.fold);
+      sampled.requests = shares_.empty() ? 0 : shares_.front().requests;
     }
-    if (drawn.load != load_kind::trace)
-      refuse_many(run_.reasons, drawn.requests, shares_.empty() ? "" : " per replica");
+    if (sampled.load != load_kind::trace)
+      refuse_many(run_.reasons, sampled.requests, shares_.empty() ? "" : " per replica");
     if (!run_.reasons.empty()) return false;
-    list_ = generate_requests(drawn, case_.net.max_positions);
+    list_ = generate_requests(sampled, case_.net.max_positions);
     return true;
   }
 

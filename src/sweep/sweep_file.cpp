@@ -154,7 +154,7 @@ axis read_range(reader r, bool logarithmic) {
   return out;
 }
 
-struct draw {
+struct random_setting {
   std::string pointer;
   value::array choices;
   amount low, high;
@@ -169,8 +169,8 @@ struct draw {
   }
 };
 
-draw read_draw(const std::string& pointer, reader r) {
-  draw d;
+random_setting read_random_setting(const std::string& pointer, reader r) {
+  random_setting d;
   d.pointer = pointer;
   check_pointer(r, "", pointer);
   if (const value* choice = r.raw("choice")) {
@@ -192,12 +192,12 @@ draw read_draw(const std::string& pointer, reader r) {
 axis read_random(reader r) {
   const std::int64_t count = r.integer("count", {1, max_points});
   std::mt19937_64 g(static_cast<std::uint64_t>(r.integer_or("seed", 1, config::non_negative_int)));
-  std::vector<draw> draws;
-  for (auto& [pointer, d] : r.children("draw")) draws.push_back(read_draw(pointer, d));
+  std::vector<random_setting> settings;
+  for (auto& [pointer, d] : r.children("draw")) settings.push_back(read_random_setting(pointer, d));
   r.done();
   axis out(static_cast<std::size_t>(count));
   for (point_settings& p : out)
-    for (const draw& d : draws) p.emplace_back(d.pointer, d.one(g));
+    for (const random_setting& d : settings) p.emplace_back(d.pointer, d.one(g));
   return out;
 }
 

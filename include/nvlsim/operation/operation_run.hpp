@@ -177,9 +177,10 @@ struct operation_state {
   std::int64_t corrupted = 0;   ///< corruptions not noticed yet
   double clean = std::numeric_limits<double>::infinity();  ///< progress of the last copy before the first one
 
-  std::vector<std::mt19937_64> draws;  ///< random sources by component, so that policies do not change failures
-  std::vector<life_queue> lives;       ///< by component; empty unless it ages
-  std::vector<std::int64_t> lemons;    ///< trays
+  std::vector<std::mt19937_64>
+      random_sources;                ///< random sources by component, so that policies do not change failures
+  std::vector<life_queue> lives;     ///< by component; empty unless it ages
+  std::vector<std::int64_t> lemons;  ///< trays
   std::map<std::int64_t, std::int64_t> lemon_failures;
   std::map<std::pair<std::int32_t, std::int64_t>, std::int64_t>
       broken_of;  ///< by component and part: number broken

@@ -26,7 +26,7 @@ double share_cut(const response_lengths& l);
 
 /// Draws lengths of `prompts` x `samples` responses, prompt by prompt, each at least one token. Equal seeds give
 /// equal lengths.
-std::vector<std::int64_t> draw_responses(const response_lengths& l, std::int64_t prompts, std::int64_t samples,
-                                         std::uint64_t seed);
+std::vector<std::int64_t> sample_responses(const response_lengths& l, std::int64_t prompts, std::int64_t samples,
+                                           std::uint64_t seed);
 
 }  // namespace nvlsim

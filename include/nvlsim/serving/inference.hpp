@@ -217,7 +217,7 @@ struct batch_limits {
 std::int64_t decode_steps(std::int64_t tokens, double tokens_per_step);
 
 /// Draws the lengths of `count` requests.
-request_lengths draw_lengths(const inference_workload& w, std::int64_t count);
+request_lengths sample_lengths(const inference_workload& w, std::int64_t count);
 
 /// All requests of the load. Conversations end before they exceed `longest` tokens (0: no limit).
 request_list generate_requests(const inference_workload& w, std::int64_t longest);

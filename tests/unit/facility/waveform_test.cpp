@@ -16,11 +16,11 @@ power_wave square(double high, double on, double low, double off) {
 
 power_wave random_wave(std::uint64_t seed) {
   std::mt19937_64 g(seed);
-  const auto draw = [&g] { return static_cast<double>(g() >> 11) * 0x1p-53; };
+  const auto random = [&g] { return static_cast<double>(g() >> 11) * 0x1p-53; };
   power_wave out;
   for (int i = 0; i < 40; ++i) {
-    const watts level = watts::from_base(20e3 + 100e3 * draw());
-    out.pieces.push_back({seconds::from_base(0.01 + draw()), level, level});
+    const watts level = watts::from_base(20e3 + 100e3 * random());
+    out.pieces.push_back({seconds::from_base(0.01 + random()), level, level});
   }
   return out;
 }

@@ -22,7 +22,7 @@ moe_spec experts_of(std::int64_t experts, std::int64_t top_k, std::int64_t group
 
 /// Mean share of the ranks with `own` experts each that a token reaches, as a router draws: groups, then experts
 /// of theirs, none twice.
-double drawn(const moe_spec& e, std::int64_t own) {
+double sampled(const moe_spec& e, std::int64_t own) {
   std::mt19937_64 source(7);
   std::vector<std::int64_t> groups(static_cast<std::size_t>(e.groups));
   std::iota(groups.begin(), groups.end(), 0);
@@ -48,7 +48,7 @@ TEST_CASE("A router without groups reaches a rank as often as draws do") {
   const moe_spec e = experts_of(128, 8);
   for (const std::int64_t own : {1, 8, 16, 64})
     CHECK(reach_of(e, expert_choice::random, static_cast<double>(own) / 128) ==
-          Approx(drawn(e, own)).epsilon(0.01));
+          Approx(sampled(e, own)).epsilon(0.01));
   CHECK(reach_of(e, expert_choice::random, 1) == 1);
   const double all = reach_of(e, expert_choice::random, 1.0 / 8);
   CHECK(reach_of(e, expert_choice::random, 1.0 / 8, 0.5) == Approx(1 - std::sqrt(1 - all)));  // half are dropped
@@ -59,7 +59,7 @@ TEST_CASE("A router with groups reaches ranks and domains as often as draws do")
   // Ranks of 4 and 8 experts, domains of a group, of two and of four.
   for (const std::int64_t own : {4, 8, 32, 64, 128})
     CHECK(reach_of(e, expert_choice::random, static_cast<double>(own) / 256) ==
-          Approx(drawn(e, own)).epsilon(0.01));
+          Approx(sampled(e, own)).epsilon(0.01));
   // Domains of a group each: at most four of the eight, where a router without groups would reach 5.25.
   const double domains = 8 * reach_of(e, expert_choice::random, 1.0 / 8);
   CHECK(domains == Approx(4 * (1 - std::pow(3.0 / 4, 8))).epsilon(0.03));

@@ -116,15 +116,15 @@ TEST_CASE("A job loses its batch after as many failures as all orders of failure
 }
 
 TEST_CASE("A job loses its batch after as many failures as a draw of orders says, at the sizes of SPARe") {
-  // Operations note: own draws gave 12.9 for 200 replicas and 2 copies and 276 for 600 and 8; the closed form is
+  // Operations note: own samples gave 12.9 for 200 replicas and 2 copies and 276 for 600 and 8; the closed form is
   // 3 to 10 % low.
   for (const auto& [replicas, copies] : {std::pair{200, 2}, {200, 3}, {600, 3}, {600, 8}, {1000, 3}}) {
     std::mt19937_64 g(7);
     std::vector<int> order(static_cast<std::size_t>(replicas));
     std::iota(order.begin(), order.end(), 0);
-    constexpr int draws = 1000;
+    constexpr int samples = 1000;
     double sum = 0, squares = 0;
-    for (int d = 0; d < draws; ++d) {
+    for (int d = 0; d < samples; ++d) {
       for (std::size_t i = order.size(); i > 1; --i)
         std::swap(order[i - 1], order[static_cast<std::size_t>(uniform(g) * static_cast<double>(i))]);
       // By halves: what is lost after k failures is lost after more.
@@ -138,11 +138,11 @@ TEST_CASE("A job loses its batch after as many failures as a draw of orders says
       const auto k = static_cast<double>(high);
       sum += k, squares += k * k;
     }
-    const double mean = sum / draws, variance = squares / draws - mean * mean;
+    const double mean = sum / samples, variance = squares / samples - mean * mean;
     const masked got = failures_masked(replicas, copies, 15);
     INFO(replicas << " replicas, " << copies << " copies: " << mean << " failures by draws");
     CHECK(std::abs(got.mean() - mean) <
-          3 * std::sqrt(variance / got.losses + variance / draws) + 5 * mean / got.losses);
+          3 * std::sqrt(variance / got.losses + variance / samples) + 5 * mean / got.losses);
     const double closed = masked_failures(replicas, copies);
     CHECK(closed < mean);
     CHECK(closed > 0.85 * mean);

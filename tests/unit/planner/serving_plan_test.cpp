@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -219,9 +219,9 @@ std::vector<double> lengths_in(const std::vector<served_request>& requests, bool
   for (const served_request& r : requests) out.push_back(static_cast<double>(prompts ? r.input : r.output));
   return out;
 }
-std::vector<double> drawn_of(const inference_workload& w, bool prompts) {
+std::vector<double> sampled_of(const inference_workload& w, bool prompts) {
   std::vector<double> out;
-  for (const auto& [input, output] : draw_lengths(w, 400'000))
+  for (const auto& [input, output] : sample_lengths(w, 400'000))
     out.push_back(static_cast<double>(prompts ? input : output));
   return out;
 }
@@ -266,10 +266,10 @@ TEST_CASE("What a plan draws in the place of a trace has the mean and the deviat
     CHECK(w.load == load_kind::open_loop);
     for (const bool prompts : {true, false}) {
       const spread_of own = spread(lengths_in(serving_of(traced).replay->list.requests, prompts)),
-                      drawn = spread(drawn_of(w, prompts));
-      CHECK(drawn.mean == Approx(own.mean).epsilon(0.01));
-      if (file == shipped) CHECK(drawn.deviation == Approx(own.deviation).epsilon(0.02));
-      CHECK(drawn.deviation < 1.02 * own.deviation);  // a log-normal has no second peak at its bound
+                      sampled = spread(sampled_of(w, prompts));
+      CHECK(sampled.mean == Approx(own.mean).epsilon(0.01));
+      if (file == shipped) CHECK(sampled.deviation == Approx(own.deviation).epsilon(0.02));
+      CHECK(sampled.deviation < 1.02 * own.deviation);  // a log-normal has no second peak at its bound
     }
   }
   CHECK(assumed.size() == 2);
@@ -283,10 +283,10 @@ TEST_CASE("Lengths that spread less within their bounds than was asked keep thei
     w.input = w.output = cut_lognormal(mean, deviation, 10, 8000);
     CHECK(w.input.mean <= 8000);
     CHECK(w.input.variation <= 100);
-    CHECK(drawn_mean(w.input) == Approx(mean).epsilon(1e-6));
-    const spread_of drawn = spread(drawn_of(w, true));
-    CHECK(drawn.mean == Approx(mean).epsilon(0.02));
-    CHECK(drawn.deviation < 1.05 * deviation);
+    CHECK(sampled_mean(w.input) == Approx(mean).epsilon(1e-6));
+    const spread_of sampled = spread(sampled_of(w, true));
+    CHECK(sampled.mean == Approx(mean).epsilon(0.02));
+    CHECK(sampled.deviation < 1.05 * deviation);
   }
 }
 
@@ -302,7 +302,7 @@ TEST_CASE("A plan takes the lengths of the requests that a run of the trace repl
   std::vector<std::string> assumed;
   const scenario planned = read_base(with_lengths_of_trace(base, assumed));
   for (const bool prompts : {true, false})
-    CHECK(spread(drawn_of(serving_of(planned), prompts)).mean ==
+    CHECK(spread(sampled_of(serving_of(planned), prompts)).mean ==
           Approx(spread(lengths_in(replayed, prompts)).mean).epsilon(0.01));
   REQUIRE(assumed.size() == 1);
   CHECK(assumed[0].find("the first 50 requests") != std::string::npos);

@@ -18,37 +18,37 @@ TEST_CASE("Responses have the mean that is published of them, after the cut") {
   for (const auto& [mean, max] : {std::pair{701.0, 1536}, {3203.0, 4096}, {5698.0, 8192}}) {
     const response_lengths l{mean, max, 10, 0.5};
     CHECK(mean_after_cut(median_before_cut(l), log_deviation(l), max) == Approx(mean).epsilon(1e-9));
-    const auto drawn = draw_responses(l, 4000, 8, 1);
-    CHECK(mean_of(drawn) == Approx(mean).epsilon(0.02));
-    CHECK(*std::max_element(drawn.begin(), drawn.end()) == max);
-    const auto cut = std::count(drawn.begin(), drawn.end(), std::int64_t{max});
+    const auto sampled = sample_responses(l, 4000, 8, 1);
+    CHECK(mean_of(sampled) == Approx(mean).epsilon(0.02));
+    CHECK(*std::max_element(sampled.begin(), sampled.end()) == max);
+    const auto cut = std::count(sampled.begin(), sampled.end(), std::int64_t{max});
     CHECK(static_cast<double>(cut) / 32000 == Approx(share_cut(l)).margin(0.02));
   }
 }
 
 TEST_CASE("The 99th percentile is the tail times the median where nothing is cut") {
-  auto drawn = draw_responses({500, 1 << 30, 10, 0}, 100'000, 1, 7);
-  std::sort(drawn.begin(), drawn.end());
-  CHECK(static_cast<double>(drawn[99'000]) / static_cast<double>(drawn[50'000]) == Approx(10).epsilon(0.05));
+  auto sampled = sample_responses({500, 1 << 30, 10, 0}, 100'000, 1, 7);
+  std::sort(sampled.begin(), sampled.end());
+  CHECK(static_cast<double>(sampled[99'000]) / static_cast<double>(sampled[50'000]) == Approx(10).epsilon(0.05));
 }
 
 TEST_CASE("Samples of a prompt have the stated share of the variance in common") {
   for (const double together : {0.0, 0.4, 1.0}) {
-    const auto drawn = draw_responses({500, 1 << 30, 10, together}, 20'000, 2, 3);
+    const auto sampled = sample_responses({500, 1 << 30, 10, together}, 20'000, 2, 3);
     const double deviation = std::log(10.0) / 2.326348, middle = std::log(median_before_cut({500, 1 << 30, 10}));
     double product = 0;
-    for (std::size_t i = 0; i < drawn.size(); i += 2)
-      product += (std::log(static_cast<double>(drawn[i])) - middle) *
-                 (std::log(static_cast<double>(drawn[i + 1])) - middle);
+    for (std::size_t i = 0; i < sampled.size(); i += 2)
+      product += (std::log(static_cast<double>(sampled[i])) - middle) *
+                 (std::log(static_cast<double>(sampled[i + 1])) - middle);
     CHECK(product / 20'000 / (deviation * deviation) == Approx(together).margin(0.03));
   }
-  CHECK(draw_responses({500, 4096}, 10, 4, 5) == draw_responses({500, 4096}, 10, 4, 5));
-  CHECK(draw_responses({500, 4096}, 10, 4, 5) != draw_responses({500, 4096}, 10, 4, 6));
+  CHECK(sample_responses({500, 4096}, 10, 4, 5) == sample_responses({500, 4096}, 10, 4, 5));
+  CHECK(sample_responses({500, 4096}, 10, 4, 5) != sample_responses({500, 4096}, 10, 4, 6));
 }
 
 TEST_CASE("Equal responses need no tail") {
-  const auto drawn = draw_responses({100, 200, 1, 0}, 3, 2, 1);
-  CHECK(drawn == std::vector<std::int64_t>(6, 100));
+  const auto sampled = sample_responses({100, 200, 1, 0}, 3, 2, 1);
+  CHECK(sampled == std::vector<std::int64_t>(6, 100));
 }
 
 TEST_CASE("Packing fills windows, and the fullest rank counts") {
@@ -78,7 +78,7 @@ TEST_CASE("Dynamic micro-batches share out the tokens of the fullest rank") {
 }
 
 TEST_CASE("A longer window never takes more micro-batches, nor do more ranks") {
-  const auto lengths = draw_responses({3000, 4096}, 64, 8, 2);
+  const auto lengths = sample_responses({3000, 4096}, 64, 8, 2);
   std::int64_t before = 1 << 20;
   for (const std::int64_t window : {4096, 8192, 16384, 32768}) {
     const auto now = pack(lengths, 8, window, packing_kind::packed);

@@ -77,7 +77,7 @@ serving_outcome served(const std::vector<rollout_sample>& samples, const rollout
 
 TEST_CASE("A worker ends its samples when the serving simulator does") {
   for (const std::int64_t max_batch : {1024, 48}) {  // all at once, and through a queue
-    auto samples = samples_of(draw_responses({800, 2000, 10, 0.3}, 30, 8, 4), 130);
+    auto samples = samples_of(sample_responses({800, 2000, 10, 0.3}, 30, 8, 4), 130);
     const rollout_engine e = engine(1 << 22, max_batch);
     const serving_outcome s = served(samples, e);
     const std::vector<double> ours = played(e, samples);
@@ -92,7 +92,7 @@ TEST_CASE("A worker ends its samples when the serving simulator does") {
 }
 
 TEST_CASE("A full cache preempts samples, and costs what the serving simulator says") {
-  auto samples = samples_of(draw_responses({800, 2000, 10, 0.3}, 30, 8, 4), 130);
+  auto samples = samples_of(sample_responses({800, 2000, 10, 0.3}, 30, 8, 4), 130);
   const rollout_engine e = engine(60'000, 1024);
   const serving_outcome s = served(samples, e);
   const std::vector<double> ours = played(e, samples);

@@ -169,9 +169,9 @@ TEST_CASE("Inference plan draws lengths from their range, by the seed") {
 
   const auto first_inputs = [&](std::uint64_t seed) {
     w.seed = seed;
-    const serving_run drawn = plan_small(w);
+    const serving_run sampled = plan_small(w);
     std::vector<std::int64_t> out;
-    for (const request_record& q : drawn.outcome.requests) out.push_back(q.input);
+    for (const request_record& q : sampled.outcome.requests) out.push_back(q.input);
     return out;
   };
   CHECK(first_inputs(7) == first_inputs(7));

@@ -330,8 +330,8 @@ serving_outcome serve_batch(std::int64_t workers, std::vector<std::size_t> hardw
   s.router = router_policy::least_loaded;
   s.worker.settings.max_batch_size = 8;
   s.hardware = std::move(hardware);
-  const request_list drawn = generate_requests(w, 0);
-  return serve_requests(list ? *list : drawn, s, by_content);
+  const request_list sampled = generate_requests(w, 0);
+  return serve_requests(list ? *list : sampled, s, by_content);
 }
 
 TEST_CASE("A queue asks workers of different hardware in steps that grow with their number") {

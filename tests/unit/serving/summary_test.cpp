@@ -27,7 +27,7 @@ recorded closed_loop(std::int64_t clients) {
   s.keep_iterations = true;
   recorded out;
   const serving_outcome o =
-      serve_requests(requests_of(draw_lengths(small_workload(), 20 * clients)), s, [&](const iteration& it) {
+      serve_requests(requests_of(sample_lengths(small_workload(), 20 * clients)), s, [&](const iteration& it) {
         out.workers.front().contents.push_back(it);
         return iteration_price{1, 0};
       });

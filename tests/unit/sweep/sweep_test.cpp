@@ -95,14 +95,14 @@ TEST_CASE("Ranges of a sweep are even, by steps or by factors") {
 
 TEST_CASE("Random points of a sweep repeat with their seed and keep to their bounds") {
   const bench b;
-  const auto draw = [&](int seed) {
+  const auto sampled = [&](int seed) {
     return settings(b.read(fmt::format(R"([{{"random": {{"count": 40, "seed": {}, "draw": {{
       "/a": {{"from": 1, "to": 1000, "logarithmic": true, "integer": true}}, "/b": {{"choice": ["x", "y"]}}}}}}}}])",
                                        seed)));
   };
-  const auto one = draw(1);
-  CHECK(one == draw(1));
-  CHECK(one != draw(2));
+  const auto one = sampled(1);
+  CHECK(one == sampled(1));
+  CHECK(one != sampled(2));
   REQUIRE(one.size() == 40);
   std::set<std::string> choices;
   for (const std::string& p : one) {
