@@ -7,7 +7,8 @@ namespace {
 
 constexpr double row_tile = 64;  // query heads of one token per matrix instruction
 
-kernel_cost bounded(const gpu_spec& gpu, const attention_params& p, double work, double compute, double moved) {
+kernel_cost limited_by_resource(const gpu_spec& gpu, const attention_params& p, double work, double compute,
+                                double moved) {
   const double memory = moved / gpu.hbm_stream.base();
   const double time = p.launch.base() + compute::smooth_max(compute, memory);
   return {.time = seconds::from_base(time),
@@ -34,7 +35,7 @@ kernel_cost attend(const gpu_spec& gpu, const attention_params& p, const sparse_
   const double pair_time = compute::smooth_max(pair_flops / (rate_of(p, s.fp8) * w.rate_factor),
                                                1 / (p.exponential_share * gpu.exponentials.base()));
   const double pairs = s.tokens * s.keys;
-  return bounded(gpu, p, pairs * s.heads * pair_flops, pairs * rows * pair_time, w.moved);
+  return limited_by_resource(gpu, p, pairs * s.heads * pair_flops, pairs * rows * pair_time, w.moved);
 }
 
 }  // namespace
@@ -57,7 +58,7 @@ kernel_cost indexer_forward_cost(const gpu_spec& gpu, const attention_params& p,
   if (!(s.tokens > 0 && s.heads > 0 && s.scored > 0)) return {};
   const double work = 2 * s.tokens * s.scored * s.heads * s.dim;
   const double moved = s.tokens * (3 * 4 * s.scored + 4 * s.chosen + 2 * s.heads * s.dim);
-  return bounded(gpu, p, work, work / rate_of(p, s.fp8), moved);
+  return limited_by_resource(gpu, p, work, work / rate_of(p, s.fp8), moved);
 }
 
 // The loss of the indexer compares scores with attention on the selected keys: two gradients, and that attention.
@@ -65,7 +66,7 @@ kernel_cost indexer_backward_cost(const gpu_spec& gpu, const attention_params& p
   if (!(s.tokens > 0 && s.heads > 0 && s.chosen > 0)) return {};
   const double work = 2 * 2 * s.tokens * s.chosen * s.heads * s.dim;
   const double moved = s.tokens * (3 * 4 * s.chosen + 4 * s.chosen * s.dim + 2 * 2 * s.heads * s.dim);
-  return bounded(gpu, p, work, work / (rate_of(p, s.fp8) * p.backward_efficiency), moved);
+  return limited_by_resource(gpu, p, work, work / (rate_of(p, s.fp8) * p.backward_efficiency), moved);
 }
 
 }  // namespace nvlsim

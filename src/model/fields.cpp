@@ -70,13 +70,13 @@ const spelling& hugging_face_derived() {
 }
 
 std::int64_t read_or(const model_file& f, const config::key& k, std::int64_t otherwise,
-                     config::range<std::int64_t> bounds) {
-  return otherwise > 0 ? f.r.integer_or(k, otherwise, bounds) : f.r.integer(k, bounds);
+                     config::range<std::int64_t> allowed) {
+  return otherwise > 0 ? f.r.integer_or(k, otherwise, allowed) : f.r.integer(k, allowed);
 }
 
-checked read_integer(const model_file& f, const config::key& k, config::range<std::int64_t> bounds) {
+checked read_integer(const model_file& f, const config::key& k, config::range<std::int64_t> allowed) {
   const std::size_t before = f.problems.sorted().size();
-  const std::int64_t v = f.r.integer(k, bounds);
+  const std::int64_t v = f.r.integer(k, allowed);
   return {v, f.problems.sorted().size() == before};
 }
 
@@ -191,15 +191,16 @@ std::vector<bool> read_digits(const model_file& f, const char* key, checked laye
   return out;
 }
 
-std::vector<std::int64_t> read_integers(const model_file& f, const char* key, config::range<std::int64_t> bounds) {
+std::vector<std::int64_t> read_integers(const model_file& f, const char* key,
+                                        config::range<std::int64_t> allowed) {
   const value::array* list = read_list(f, key);
   if (!list) return {};
   std::vector<std::int64_t> out;
   for (const value& v : *list) {
     const std::int64_t* i = v.integer();
-    if (!i || *i < bounds.low || *i > bounds.high) {
-      f.r.fail(key,
-               fmt::format("element {}: expected an integer from {} to {}", out.size(), bounds.low, bounds.high));
+    if (!i || *i < allowed.low || *i > allowed.high) {
+      f.r.fail(key, fmt::format("element {}: expected an integer from {} to {}", out.size(), allowed.low,
+                                allowed.high));
       return {};
     }
     out.push_back(*i);

@@ -40,8 +40,8 @@ struct checked {
 };
 /// An integer, which is required if there is no default (0).
 std::int64_t read_or(const model_file& f, const config::key& k, std::int64_t otherwise,
-                     config::range<std::int64_t> bounds);
-checked read_integer(const model_file& f, const config::key& k, config::range<std::int64_t> bounds);
+                     config::range<std::int64_t> allowed);
+checked read_integer(const model_file& f, const config::key& k, config::range<std::int64_t> allowed);
 
 /// The names of the dimensions in a form of model file.
 struct spelling {
@@ -91,6 +91,6 @@ std::vector<bool> read_sliding(const model_file& f, checked layers, std::int64_t
 /// Which layers have routed experts, from a list of 0 and 1. Empty if the member is absent or no list.
 std::vector<bool> read_digits(const model_file& f, const char* key, checked layers);
 /// The integers of a list. Empty if the member is absent, or wrong, which is reported.
-std::vector<std::int64_t> read_integers(const model_file& f, const char* key, config::range<std::int64_t> bounds);
+std::vector<std::int64_t> read_integers(const model_file& f, const char* key, config::range<std::int64_t> allowed);
 
 }  // namespace nvlsim

@@ -106,7 +106,7 @@ std::int64_t post_training_loop::state::max_age() const {
 /// Whether the oldest finished groups may be trained next: those that still run can then be trained before they
 /// are too old, with no more than a batch for each later step.
 bool post_training_loop::state::leaves_none_too_old() const {
-  if (!bounded()) return true;
+  if (!limits_staleness()) return true;
   const std::int64_t later = set.prompts - trained - unit();  // in this step
   std::int64_t older = 0;
   for (const auto& [began, count] : untrained) {
@@ -124,7 +124,7 @@ bool post_training_loop::state::leaves_none_too_old() const {
 
 /// Drops groups that became too old to train: rounds of dynamic sampling may give more than the steps can use.
 void post_training_loop::state::drop_too_old() {
-  if (!bounded()) return;
+  if (!limits_staleness()) return;
   auto end = ready.begin();
   while (end != ready.end() && groups[static_cast<std::size_t>(*end)].version < version - max_age()) {
     note_scored(*end);

@@ -88,15 +88,14 @@ void post_training_loop::state::begin_groups(double t) {
   if (!open) return;
   const double stale = set.colocated ? 0 : set.staleness;
   const auto extra = std::llround(set.oversample * static_cast<double>(set.prompts));
-  const auto bound = static_cast<std::int64_t>(std::floor((1 + stale) * static_cast<double>(set.prompts) + 1e-9));
+  const auto most = static_cast<std::int64_t>(std::floor((1 + stale) * static_cast<double>(set.prompts) + 1e-9));
   if (set.admission == admission_policy::prompt) {
-    while (outstanding < bound + extra) begin_group(t);
+    while (outstanding < most + extra) begin_group(t);
     return;
   }
   // A round of dynamic sampling that gave too little is followed by another; so is a tail that was carried over.
   const std::int64_t round = (set.round_prompts > 0 ? set.round_prompts : set.prompts) + extra;
-  const bool room =
-      outstanding + set.prompts <= bound || (outstanding < bound && (set.kept_share < 1 || extra > 0));
+  const bool room = outstanding + set.prompts <= most || (outstanding < most && (set.kept_share < 1 || extra > 0));
   if (in_flight > 0 || !rewards.empty() || !room) return;
   for (std::int64_t i = 0; i < round; ++i) begin_group(t);
 }

@@ -76,7 +76,9 @@ struct post_training_loop::state {
 
   // trainer
   std::int64_t unit() const { return set.streaming && !set.colocated ? set.mini_batch_prompts : set.prompts; }
-  bool bounded() const { return !set.colocated && (set.oversample == 0 || set.tail == tail_policy::resume); }
+  bool limits_staleness() const {
+    return !set.colocated && (set.oversample == 0 || set.tail == tail_policy::resume);
+  }
   std::int64_t max_age() const;
   bool leaves_none_too_old() const;
   void drop_too_old();
