@@ -151,7 +151,7 @@ struct leaf_key {
 };
 
 struct leaf {
-  double time_s = 0, calls = 0, work = 0, moved = 0, alone_s = 0, ceiling = 0;
+  double time_s = 0, calls = 0, flop = 0, moved = 0, alone_s = 0, ceiling = 0;
   std::map<resource, double> limits;
   shape_range shapes;
 
@@ -161,7 +161,7 @@ struct leaf {
     if (!s.facts) return;
     const part_facts& f = *s.facts;
     shapes.add(f);
-    work += f.work.base() * s.calls;
+    flop += f.flop.base() * s.calls;
     moved += f.moved.base() * s.calls;
     alone_s += f.alone.base() * s.calls;
     limits[f.limit] += s.time_s;
@@ -268,7 +268,7 @@ std::vector<time_use> uses_of_time(const std::vector<time_slice>& slices, bool t
     if (!s.facts) continue;
     const bool exchange = std::holds_alternative<exchange_extent>(s.facts->extent);
     const bool kernel =
-        !exchange && (s.facts->work.base() > 0 || s.facts->moved.base() > 0) && s.facts->limit != resource::c2c;
+        !exchange && (s.facts->flop.base() > 0 || s.facts->moved.base() > 0) && s.facts->limit != resource::c2c;
     if (transfers ? exchange : kernel) wanted.push_back(s);
   }
   std::vector<time_use> out;
@@ -276,10 +276,10 @@ std::vector<time_use> uses_of_time(const std::vector<time_slice>& slices, bool t
          return std::vector<portion>{{s.phase, 1}};
        })) {
     const resource limit = l.limit();
-    const double done = limit == resource::tensor_cores ? l.work : l.moved;
+    const double done = limit == resource::tensor_cores ? l.flop : l.moved;
     out.push_back({key.name, key.group, l.shapes.text(), limit, l.calls, l.time_s,
                    whole_s > 0 ? l.time_s / whole_s : 0, l.alone_s > 0 ? done / l.alone_s : 0, l.ceiling,
-                   l.calls > 0 ? l.work / l.calls : 0, l.calls > 0 ? l.moved / l.calls : 0});
+                   l.calls > 0 ? l.flop / l.calls : 0, l.calls > 0 ? l.moved / l.calls : 0});
   }
   std::stable_sort(out.begin(), out.end(),
                    [](const time_use& a, const time_use& b) { return a.time_s > b.time_s; });

@@ -334,7 +334,7 @@ kernel_answer answer_of(const kernel_question& q, const priced_kernel& k) {
   kernel_answer out;
   out.group = k.group, out.platform = q.at.name, out.gpu = gpu.name, out.parameters_of = q.kernels.gpu;
   out.formula = k.formula, out.note = note_of(q, k);
-  out.time = c.time, out.work = c.work, out.moved = c.moved;
+  out.time = c.time, out.flop = c.flop, out.moved = c.moved;
   out.dense_peak = gpu.dense_peak(k.operands), out.hbm_bandwidth = gpu.hbm_bandwidth;
   out.resource = name(c.limit);
   out.power = kernel_power(gpu, k.operands, c);

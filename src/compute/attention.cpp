@@ -44,7 +44,7 @@ kernel_cost cost(const gpu_spec& gpu, const attention_params& p, const attention
   const double io_time = moved / (s.alone ? gpu.hbm_stream : gpu.hbm_bandwidth).base();
   const double time = p.launch.base() + (s.alone ? compute::smooth_max(work_time, io_time) : work_time + io_time);
   return {.time = seconds::from_base(time),
-          .work = flops::from_base(d.flops * 2 * dims * s.batch * s.heads * s.pairs),
+          .flop = flops::from_base(d.flops * 2 * dims * s.batch * s.heads * s.pairs),
           .moved = bytes::from_base(moved),
           .limit = compute::limit_of(p.launch.base(), work_time, io_time, time),
           .launch = p.launch,

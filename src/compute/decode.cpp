@@ -29,7 +29,7 @@ kernel_cost decode_cost(const gpu_spec& gpu, const decode_params& p, const decod
   const double memory = read / (gpu.hbm_bandwidth.base() * p.hbm_share);
   const double time = p.launch.base() + t.combine + compute::smooth_max(t.issue, memory);
   return {.time = seconds::from_base(time),
-          .work = flops::from_base(4 * s.batch * s.heads * s.head_dim * s.context),
+          .flop = flops::from_base(4 * s.batch * s.heads * s.head_dim * s.context),
           .moved = bytes::from_base(moved),
           .limit = compute::limit_of(p.launch.base(), t.issue + t.combine, memory, time),
           .launch = p.launch};
@@ -90,7 +90,7 @@ kernel_cost mla_decode_cost(const gpu_spec& gpu, const mla_decode_params& p, con
   const double memory = moved / (gpu.hbm_bandwidth.base() * p.hbm_share);
   const double time = fixed + compute::smooth_max(arithmetic, memory);
   return {.time = seconds::from_base(time),
-          .work = flops::from_base(2 * dims * s.batch * s.heads * s.context),
+          .flop = flops::from_base(2 * dims * s.batch * s.heads * s.context),
           .moved = bytes::from_base(moved),
           .limit = compute::limit_of(p.launch.base(), fixed - p.launch.base() + arithmetic, memory, time),
           .launch = p.launch};

@@ -123,7 +123,7 @@ kernel_cost moe_cost(const gpu_spec& gpu, const moe_params& p, const moe_shape& 
   if (!(s.tokens > 0 && s.hidden > 0 && s.inter > 0)) return {};
   const double hbm = gpu.hbm_bandwidth.base() * p.hbm_share;
   const double weight = bytes_per_element(p.weights), activation = bytes_per_element(p.activations);
-  double compute_time = 0, memory_time = 0, products = 0, moved = 0, work = 0;
+  double compute_time = 0, memory_time = 0, products = 0, moved = 0, flop = 0;
   const double up = (s.gated ? 2 : 1) * s.inter;
   const std::size_t t = tile_for(p, s.load.mean);
   const double tile = expert_load::tile_rows[t] * tile_columns;
@@ -137,13 +137,13 @@ kernel_cost moe_cost(const gpu_spec& gpu, const moe_params& p, const moe_shape& 
     memory_time += io / hbm;
     products += exposed + compute::smooth_max(rounds * one - exposed, io / hbm);
     moved += io;
-    work += 2 * s.load.pairs * n * k;
+    flop += 2 * s.load.pairs * n * k;
   }
   const double copies = (p.pair_passes * s.load.pairs + p.token_passes * s.tokens) * s.hidden * copy_bytes;
   const double fixed = p.launch.base() + p.expert_time.base() * s.local_experts;
   const double time = fixed + products + copies / hbm;
   return {.time = seconds::from_base(time),
-          .work = flops::from_base(work),
+          .flop = flops::from_base(flop),
           .moved = bytes::from_base(moved + copies),
           .limit = compute::limit_of(fixed, compute_time, memory_time + copies / hbm, time),
           .launch = seconds::from_base(fixed)};

@@ -125,7 +125,7 @@ kernel_cost gemm_cost(const gpu_spec& gpu, const gemm_params& p, precision opera
   const double epilogue_time = epilogue_bytes / gpu.hbm_stream.base();
   const double time = p.launch.base() + best.time + cast_time + epilogue_time;
   return {.time = seconds::from_base(time),
-          .work = flops::from_base(2 * s.groups * s.m * s.n * s.k),
+          .flop = flops::from_base(2 * s.groups * s.m * s.n * s.k),
           .moved = bytes::from_base(best.bytes + cast_bytes + epilogue_bytes),
           .limit = compute::limit_of(p.launch.base(), best.compute, best.memory + cast_time + epilogue_time, time),
           .launch = p.launch};

@@ -19,7 +19,7 @@ energy_per_flop energy_of(const gpu_spec& gpu, precision operands) {
 watts kernel_power(const gpu_spec& gpu, precision operands, const kernel_cost& c) {
   if (!(c.time.base() > 0)) return gpu.idle_power;
   const watts memory = gpu.hbm_energy * (c.moved / c.time);
-  const watts arithmetic = energy_of(gpu, operands) * (c.work / c.time);
+  const watts arithmetic = energy_of(gpu, operands) * (c.flop / c.time);
   const watts rest = (gpu.tdp - gpu.idle_power) * c.activity;
   // The clock of the SMs gives way at the cap. What a byte costs does not: memory that is faster than what was
   // measured draws more, unless a cap is asked for.

@@ -72,17 +72,17 @@ kernel_cost cost(const gpu_spec& gpu, const scan_rates& r, const scan_shape& s,
   kernel_cost out;
   double compute = 0, memory = 0;
   for (const scan_kernel& k : kernels) {
-    const double work = 2 * s.tokens *
+    const double flop = 2 * s.tokens *
                         (s.heads * (k.state_products * pairs + k.chunk_products * s.chunk * s.head_dim) +
                          score_heads * k.score_products * s.chunk * s.state);
     const double exponentials = s.tokens * s.heads * k.exponentials * s.chunk;
     const double moved =
         s.tokens * (s.heads * (2 * k.head_vectors * s.head_dim + k.state_bytes * pairs / s.chunk) +
                     score_heads * (2 * k.group_vectors * s.state + k.chunk_bytes * s.chunk));
-    const double busy = work / r.tensor.base() + exponentials / gpu.exponentials.base(), stream = moved / hbm;
+    const double busy = flop / r.tensor.base() + exponentials / gpu.exponentials.base(), stream = moved / hbm;
     const double elements = r.words_per_sm > 0 ? (moved / 2 + exponentials) / (r.words_per_sm * gpu.sm_count) : 0;
     out.time += p.launch + seconds::from_base(std::max({busy, stream, elements}));
-    out.work += flops::from_base(work);
+    out.flop += flops::from_base(flop);
     out.moved += bytes::from_base(moved);
     compute += std::max(busy, elements);
     memory += stream;

@@ -7,12 +7,12 @@ namespace {
 
 constexpr double row_tile = 64;  // query heads of one token per matrix instruction
 
-kernel_cost limited_by_resource(const gpu_spec& gpu, const attention_params& p, double work, double compute,
+kernel_cost limited_by_resource(const gpu_spec& gpu, const attention_params& p, double flop, double compute,
                                 double moved) {
   const double memory = moved / gpu.hbm_stream.base();
   const double time = p.launch.base() + compute::smooth_max(compute, memory);
   return {.time = seconds::from_base(time),
-          .work = flops::from_base(work),
+          .flop = flops::from_base(flop),
           .moved = bytes::from_base(moved),
           .limit = compute::limit_of(p.launch.base(), compute, memory, time),
           .launch = p.launch,
@@ -56,17 +56,17 @@ kernel_cost sparse_attention_backward_cost(const gpu_spec& gpu, const attention_
 // Products of all heads with all scored keys. The scores are written once, and the selection reads them twice.
 kernel_cost indexer_forward_cost(const gpu_spec& gpu, const attention_params& p, const indexer_shape& s) {
   if (!(s.tokens > 0 && s.heads > 0 && s.scored > 0)) return {};
-  const double work = 2 * s.tokens * s.scored * s.heads * s.dim;
+  const double flop = 2 * s.tokens * s.scored * s.heads * s.dim;
   const double moved = s.tokens * (3 * 4 * s.scored + 4 * s.chosen + 2 * s.heads * s.dim);
-  return limited_by_resource(gpu, p, work, work / rate_of(p, s.fp8), moved);
+  return limited_by_resource(gpu, p, flop, flop / rate_of(p, s.fp8), moved);
 }
 
 // The loss of the indexer compares scores with attention on the selected keys: two gradients, and that attention.
 kernel_cost indexer_backward_cost(const gpu_spec& gpu, const attention_params& p, const indexer_shape& s) {
   if (!(s.tokens > 0 && s.heads > 0 && s.chosen > 0)) return {};
-  const double work = 2 * 2 * s.tokens * s.chosen * s.heads * s.dim;
+  const double flop = 2 * 2 * s.tokens * s.chosen * s.heads * s.dim;
   const double moved = s.tokens * (3 * 4 * s.chosen + 4 * s.chosen * s.dim + 2 * 2 * s.heads * s.dim);
-  return limited_by_resource(gpu, p, work, work / (rate_of(p, s.fp8) * p.backward_efficiency), moved);
+  return limited_by_resource(gpu, p, flop, flop / (rate_of(p, s.fp8) * p.backward_efficiency), moved);
 }
 
 }  // namespace nvlsim

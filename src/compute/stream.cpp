@@ -48,7 +48,7 @@ kernel_cost stream_cost(const gpu_spec& gpu, const stream_params& p, bytes moved
   const bool in_l2 = repeated && moved < gpu.l2 * 0.5;
   const seconds memory = moved / (gpu.hbm_stream * (p.hbm_share * (in_l2 ? p.l2_speedup.read() : 1)));
   return {.time = p.launch + memory,
-          .work = {},
+          .flop = {},
           .moved = moved,
           .limit = p.launch >= memory ? kernel_resource::launch : kernel_resource::memory,
           .launch = p.launch};
@@ -66,7 +66,7 @@ kernel_cost copy_cost(const platform& machine, const stream_params& p, copy_path
   if (!(path_rate.base() > 0)) return {};
   const seconds time = size / path_rate;
   return {.time = p.launch + time,
-          .work = {},
+          .flop = {},
           .moved = size,
           .limit = p.launch >= time ? kernel_resource::launch : kernel_resource::memory,
           .launch = p.launch};

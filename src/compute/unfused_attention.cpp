@@ -15,7 +15,7 @@ kernel_cost in_turn(std::initializer_list<kernel_cost> kernels) {
   double active = 0;
   for (const kernel_cost& k : kernels) {
     out.time += k.time;
-    out.work += k.work;
+    out.flop += k.flop;
     out.moved += k.moved;
     out.launch += k.launch;
     active += k.activity * k.time.base();

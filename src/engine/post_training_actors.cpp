@@ -40,7 +40,7 @@ class loop_actors {
  private:
   void guarded(std::size_t i) {
     try {
-      work(i);
+      run_worker(i);
     } catch (const simgrid::ForcefulKillException&) {
       throw;
     } catch (...) {
@@ -49,7 +49,7 @@ class loop_actors {
     }
   }
 
-  void work(std::size_t i) {
+  void run_worker(std::size_t i) {
     std::unique_lock<sg4::Mutex> lock(*mutex_);
     while (!loop_.done() && !first_error_) {
       const double date = loop_.date(i);

@@ -33,7 +33,7 @@ struct stage {
 
 /// A worker's actor waits here for what to do next.
 struct desk {
-  sg4::SemaphorePtr work = sg4::Semaphore::create(0);
+  sg4::SemaphorePtr arrived = sg4::Semaphore::create(0);
   server::started now;
 };
 /// What a worker has yet to send or to fetch, one at a time.
@@ -76,7 +76,7 @@ class server_actors {
   void start() {
     guarded(on_.hosts[first_], "requests", [this] { bring_requests(); });
     for (std::size_t i = 0; i < desks_.size(); ++i) {
-      guarded(on_.hosts[first_ + i], "worker " + std::to_string(i), [this, i] { work(i); });
+      guarded(on_.hosts[first_ + i], "worker " + std::to_string(i), [this, i] { run_worker(i); });
       if (fetches_)
         guarded(on_.hosts[first_ + i], "tiers of worker " + std::to_string(i), [this, i] { fetch(i); });
       if (i >= decoding_)
@@ -128,9 +128,9 @@ class server_actors {
   /// Whether nothing can happen any more.
   bool idle() { return busy_ == 0 && server_.next_arrival() == std::numeric_limits<double>::infinity(); }
 
-  void work(std::size_t i) {
+  void run_worker(std::size_t i) {
     for (;;) {
-      desks_[i].work->acquire();
+      desks_[i].arrived->acquire();
       const server::started it = std::move(desks_[i].now);
       double end = it.end_s;
       if (on_.network && it.operation) end = run(*it.operation, {host_of(i), no_peer}, it.begin_s);
@@ -185,7 +185,7 @@ class server_actors {
       ++busy_;
       desk& d = desks_[i.worker];
       d.now = std::move(i);
-      d.work->release();
+      d.arrived->release();
     }
     for (const server::sending& c : orders.caches) {
       ++busy_;

@@ -101,7 +101,7 @@ void change_times(work_clock& c, const std::vector<save_times>& tiers, seconds i
   c.in_cycle = saves ? c.interval + std::min(stalled, c.stall) : std::min(c.in_cycle, c.interval);
 }
 
-void work(work_clock& c, double now, double dt, double speed) {
+void advance(work_clock& c, double now, double dt, double speed) {
   const double cycle = c.interval + c.stall, end = now + dt;
   if (!(cycle > 0) || c.interval <= 0) {  // saves take no time: all work is kept at once
     c.progress += dt * speed;

@@ -302,7 +302,7 @@ void account(operation_state& s, double now) {
   if (s.alone) spent(s, gpu_use::spare) += spare * dt;
   if (is_running(s)) {
     const double progress = s.clock.progress, saving = s.clock.saving;
-    work(s.clock, s.now, dt, speed_of(s));
+    advance(s.clock, s.now, dt, speed_of(s));
     const double stalled = s.clock.saving - saving, worked = dt - stalled;
     const double useful = (s.clock.progress - progress) * job_gpus(s), live = worked * live_share(s) * job_gpus(s);
     const double copies = is_redundant(s) ? worked * (live_share(s) - pace(s, 0)) * job_gpus(s) : 0;

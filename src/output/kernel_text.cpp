@@ -9,7 +9,7 @@
 namespace nvlsim {
 
 value kernel_json(const kernel_answer& a) {
-  const double t = a.time.base(), reached = t > 0 ? a.work.base() / t : 0;
+  const double t = a.time.base(), reached = t > 0 ? a.flop.base() / t : 0;
   value out{value::object{}};
   out.set("family", a.group);
   out.set("platform", a.platform);
@@ -18,7 +18,7 @@ value kernel_json(const kernel_answer& a) {
   out.set("time_s", t);
   out.set("band_90_s",
           a.spread ? value{value::array{value{t * a.spread->low}, value{t * a.spread->high}}} : value{});
-  out.set("work_flop", a.work.base());
+  out.set("work_flop", a.flop.base());
   out.set("moved_bytes", a.moved.base());
   out.set("rate_flops", reached);
   out.set("share_of_dense_peak", a.dense_peak && reached > 0 ? value{reached / a.dense_peak->base()} : value{});
@@ -51,8 +51,8 @@ std::string kernel_text(const kernel_answer& a) {
                             format_quantity(a.time * a.spread->high),
                             a.spread->held_out ? "left out of the fit:" : "fitted:", a.spread->family,
                             a.spread->gpu, a.spread->rows));
-  if (a.work.base() > 0 && t > 0) {
-    const double reached = a.work.base() / t;
+  if (a.flop.base() > 0 && t > 0) {
+    const double reached = a.flop.base() / t;
     out += line("rate", fmt::format("{:.4g} TFLOPS{}", reached / 1e12,
                                     a.dense_peak ? fmt::format(", {:.1f} % of the dense peak",
                                                                100 * reached / a.dense_peak->base())

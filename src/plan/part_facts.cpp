@@ -18,16 +18,16 @@ part_facts facts_of(const gpu_spec& gpu, precision operands, const kernel_cost& 
   f.operands = operands;
   f.alone = k.time;
   f.latency = std::min(k.launch, k.time);
-  f.work = k.work;
+  f.flop = k.flop;
   f.moved = k.moved;
   const auto dense = gpu.dense_peak(operands);
   const double peak = dense ? dense->peek().base() : 0, hbm = gpu.hbm_bandwidth.peek().base();
-  const bool by_roofline = k.limit == kernel_resource::launch && k.work.base() > 0 && peak > 0;
+  const bool by_roofline = k.limit == kernel_resource::launch && k.flop.base() > 0 && peak > 0;
   const bool compute =
-      by_roofline ? k.work.base() / peak > k.moved.base() / hbm : k.limit == kernel_resource::compute;
+      by_roofline ? k.flop.base() / peak > k.moved.base() / hbm : k.limit == kernel_resource::compute;
   f.limit = compute ? resource::tensor_cores : resource::hbm;
   f.ceiling = compute ? peak : hbm;
-  if (!(k.work.base() > 0) && !(k.moved.base() > 0)) f.limit = resource::latency, f.ceiling = 0;
+  if (!(k.flop.base() > 0) && !(k.moved.base() > 0)) f.limit = resource::latency, f.ceiling = 0;
   return f;
 }
 

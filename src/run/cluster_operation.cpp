@@ -133,22 +133,23 @@ site_figures site_of_cluster(result& out, const scenario& s, const priced_cluste
                              double goodput) {
   const double all = static_cast<double>(study.setup.shape.gpus()) * study.setup.queue.duration.base() *
                      static_cast<double>(study.runs.size());
-  std::vector<drawn_share> work;
+  std::vector<drawn_share> busy_power;
   for (std::size_t m = 0; m < c.power.size(); ++m) {
     double busy = 0;
     for (const cluster_seed& r : study.runs)
       for (const gpu_use u : {gpu_use::useful, gpu_use::redone, gpu_use::copies})
         busy += r.members[m].gpu_seconds[static_cast<std::size_t>(u)];
-    work.push_back({c.power[m].mean, busy / all});
+    busy_power.push_back({c.power[m].mean, busy / all});
   }
   double batch = 0;
   for (const cluster_seed& r : study.runs) batch += r.queue.time.useful + r.queue.time.redone;
   if (batch > 0) {
-    work.push_back({drawn_by_batch(s, c), batch / all});
+    busy_power.push_back({drawn_by_batch(s, c), batch / all});
     out.notes.push_back(fmt::format("assumed: a GPU in a batch job takes {:.4g} W, its share of the rack included",
-                                    work.back().each.base()));
+                                    busy_power.back().each.base()));
   }
-  return site_of_shares(out, s, {std::move(work), study.setup.queue.duration, goodput, reclaimed_share(study)});
+  return site_of_shares(out, s,
+                        {std::move(busy_power), study.setup.queue.duration, goodput, reclaimed_share(study)});
 }
 
 /// The site when jobs of the first seed drew most.

@@ -212,7 +212,7 @@ site_figures site_of_shares(result& out, const scenario& s, const cluster_time& 
   const double gpus = static_cast<double>(p.gpus());
   double idle = 1 - t.reclaimed;
   watts mean;
-  for (const drawn_share& w : t.work) mean += w.each * w.share, idle -= w.share;
+  for (const drawn_share& w : t.busy_power) mean += w.each * w.share, idle -= w.share;
   mean += drawn_at(p, p.gpu.idle_power) * std::max(0.0, idle);
   const joules racks = mean * gpus * t.wall;
   value section = out.energy.find("facility") ? *out.energy.find("facility") : value{value::object{}};

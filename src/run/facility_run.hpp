@@ -51,7 +51,7 @@ struct drawn_share {
 };
 /// Months of a cluster.
 struct cluster_time {
-  std::vector<drawn_share> work;  ///< the other GPUs were idle
+  std::vector<drawn_share> busy_power;  ///< the other GPUs were idle
   seconds wall;
   double goodput = 1;    ///< of the time that is paid for
   double reclaimed = 0;  ///< share of the GPU-time of all that the seller took back: not drawn, not paid for

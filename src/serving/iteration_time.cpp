@@ -215,7 +215,7 @@ time_and_energy iteration_costs::waited(resource r, seconds t) const {
 
 /// `moved`: HBM traffic.
 time_and_energy iteration_costs::transferred(const priced_transfer& t, bytes moved) const {
-  time_and_energy out = timed(precision::bf16, {.time = t.time, .work = {}, .moved = moved});
+  time_and_energy out = timed(precision::bf16, {.time = t.time, .flop = {}, .moved = moved});
   if (!times_alone_) out.facts = facts_of(platform_, t);
   return out;
 }
@@ -496,7 +496,7 @@ void iteration_costs::add_scores(kernel_cost& c, const layer_spec& l, double tok
                             std::min(scored, static_cast<double>(l.sparse_keys)), false});
   c.activity = (c.activity * c.time.base() + i.activity * i.time.base()) / (c.time + i.time).base();
   c.time += i.time;
-  c.work += i.work;
+  c.flop += i.flop;
   c.moved += i.moved;
   add_selection(c, l, tokens);
 }
@@ -558,9 +558,9 @@ void iteration_costs::slow_to_gather(kernel_cost& c, const attention_shape& s) c
   const double heads = std::ceil(s.heads / k.block) * k.block;
   double copies = heads > s.heads ? 2 : 1;  // of joined queries, each read and written
   seconds time = c.time;
-  c.work = work(heads);
+  c.flop = work(heads);
   if (const auto& peak = platform_.gpu.peaks[static_cast<std::size_t>(precision::bf16)])
-    time = std::max(time, c.work / (peak->dense * k.share));
+    time = std::max(time, c.flop / (peak->dense * k.share));
   const bool others_format = scaled && stack_.inference->sparse_prompts == sparse_kernel::padded;
   if (platform_.gpu.architecture == "blackwell" && !others_format) {
     const small_block_kernel small;
@@ -568,7 +568,7 @@ void iteration_costs::slow_to_gather(kernel_cost& c, const attention_shape& s) c
     const auto gathered = bytes::from_base(keys * s.qk_dim * element * blocks);
     if (const seconds t = std::max(c.time, gathered / small.keys); t < time) {
       time = t;
-      c.work = work(blocks * small.block);
+      c.flop = work(blocks * small.block);
       copies = 1;
     }
   }
@@ -655,8 +655,8 @@ decode_shape iteration_costs::one_vector(const layer_slice& l, double keys, doub
 /// `products`: multiply-adds per key and head.
 kernel_cost iteration_costs::one_vector_decode(const decode_shape& s, double products) const {
   kernel_cost c = decode_attention_cost(platform_.gpu, decode_.decode, s);
-  c.work = flops::from_base(2 * s.batch * (1 + workload_.drafts.draft_tokens) * s.context * s.heads * products);
-  if (const seconds by_heads = decode_.decode.launch + c.work / attention_.tensor_rate; by_heads > c.time) {
+  c.flop = flops::from_base(2 * s.batch * (1 + workload_.drafts.draft_tokens) * s.context * s.heads * products);
+  if (const seconds by_heads = decode_.decode.launch + c.flop / attention_.tensor_rate; by_heads > c.time) {
     c.time = by_heads;
     c.limit = kernel_resource::compute;
   }

@@ -632,7 +632,7 @@ costed_parts orthogonalisation(const training_context& c, const layer_spec& l) {
          {gemm_shape{m, m, n, r.groups}, gemm_shape{m, m, m, r.groups}, gemm_shape{m, n, m, r.groups}}) {
       kernel_cost k = gemm_cost(c.machine.gpu, gemm_of(c, precision::bf16), precision::bf16, s);
       const double times = iterations / (expert ? expert_ranks : ranks);
-      k.time *= times, k.work = k.work * times, k.moved = k.moved * times, k.launch *= times;
+      k.time *= times, k.flop = k.flop * times, k.moved = k.moved * times, k.launch *= times;
       b.kernel(part_kind::optimizer, "orthogonalise", k, precision::bf16);
     }
   }

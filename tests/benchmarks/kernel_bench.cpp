@@ -90,7 +90,7 @@ void power(benchmark::State& state) {
   price(state, [](const machine& m, double x) {
     return kernel_power(m.gpu, precision::bf16,
                         {.time = seconds::from_base(x * 1e-6),
-                         .work = flops::from_base(x * 1e9),
+                         .flop = flops::from_base(x * 1e9),
                          .moved = bytes::from_base(x * 1e6)});
   });
 }

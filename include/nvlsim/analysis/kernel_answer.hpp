@@ -19,7 +19,7 @@ struct kernel_answer {
   std::string parameters_of;  ///< the GPU or architecture whose stack entry was used
   std::string formula, note;  ///< `note` may be empty
   seconds time;
-  flops work;
+  flops flop;
   bytes moved;
   std::optional<flop_rate>
       dense_peak;  ///< in the operands' format; empty when the GPU has no tensor-core peak for it

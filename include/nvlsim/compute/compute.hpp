@@ -20,7 +20,7 @@ std::string_view name(kernel_resource b);
 /// What one kernel launch costs.
 struct kernel_cost {
   seconds time;
-  flops work;   ///< useful FLOPs
+  flops flop;   ///< useful FLOPs
   bytes moved;  ///< HBM traffic
   kernel_resource limit = kernel_resource::launch;
   seconds launch = {};  ///< part of `time` before the kernel moves bytes or computes
@@ -157,9 +157,9 @@ struct expert_routing {
 };
 /// Every expert gets the same number of tokens.
 expert_load balanced_load(const expert_routing& r);
-/// Expert popularity follows a power law. The load is that of the fullest rank, averaged over `draws` samples;
+/// Expert popularity follows a power law. The load is that of the fullest rank, averaged over `samples` samples;
 /// equal seeds give equal loads.
-expert_load skewed_load(const expert_routing& r, double exponent, int draws = 12, std::uint64_t seed = 12345);
+expert_load skewed_load(const expert_routing& r, double exponent, int samples = 12, std::uint64_t seed = 12345);
 
 /// The experts of one rank after dispatch, gate and up projection in one GEMM.
 struct moe_shape {

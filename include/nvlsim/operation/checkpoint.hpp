@@ -98,7 +98,7 @@ work_clock start_clock(const std::vector<save_times>& tiers, seconds interval);
 void change_times(work_clock& c, const std::vector<save_times>& tiers, seconds interval);
 /// Advances the clock from `now` by `dt` seconds, at `speed` times the full speed. Takes constant time for any
 /// `dt`.
-void work(work_clock& c, double now, double dt, double speed);
+void advance(work_clock& c, double now, double dt, double speed);
 /// Time from now until the job has made `more` progress, saves included.
 double time_for(const work_clock& c, double more, double speed);
 

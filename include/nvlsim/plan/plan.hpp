@@ -70,7 +70,7 @@ struct part_facts {
   resource limit = resource::latency;
   seconds alone;    ///< time of the kernel or transfer by itself; more than the duration if some of it is hidden
   seconds latency;  ///< part of `alone` before `limit` applies
-  flops work;
+  flops flop;
   bytes moved;         ///< by a kernel through HBM, by a transfer through the port that limits it
   double ceiling = 0;  ///< data-sheet rate of `limit`, in FLOP/s or B/s; 0 if there is none
   std::string_view exchange, algorithm;  ///< "all_gather", "ring"

@@ -45,7 +45,7 @@ TEST_CASE("Attention time grows with batch, length and heads, and stays above it
   for (const double length : {1.0, 64.0, 128.0, 200.0, 1024.0, 1025.0, 32768.0}) {
     const kernel_cost c = forward(causal(4, length));
     CHECK(c.time.base() > last);
-    CHECK(c.time > blackwell().attention.launch + c.work / blackwell().attention.tensor_rate);
+    CHECK(c.time > blackwell().attention.launch + c.flop / blackwell().attention.tensor_rate);
     CHECK(forward(causal(5, length)).time > c.time);
     CHECK(forward(causal(4, length, 65)).time > c.time);
     last = c.time.base();
@@ -71,7 +71,7 @@ TEST_CASE("Attention that is not fused is its GEMMs and its passes over the scor
           Approx(gemm(length, length, 128) + 3 * gemm(length, 128, length) + passes(5.5, length)).epsilon(1e-12));
     CHECK(unfused_attention_forward_cost(gb200(), k, g, s, 2).time < ahead.time);
     // It computes masked pairs, too, and moves what fused kernels keep on the SM.
-    CHECK(ahead.work.base() == Approx(2 * forward(s).work.base()));
+    CHECK(ahead.flop.base() == Approx(2 * forward(s).flop.base()));
     CHECK(ahead.moved > forward(s).moved);
   }
   const attention_shape s = causal(4, 8192);
@@ -101,7 +101,7 @@ TEST_CASE("FP8 attention speeds up the products and not the exponentials") {
 
 TEST_CASE("Backward attention does two and a half times the arithmetic at a lower rate") {
   const attention_shape s = causal(2, 16384);
-  CHECK(backward(s).work.base() == 2.5 * forward(s).work.base());
+  CHECK(backward(s).flop.base() == 2.5 * forward(s).flop.base());
   CHECK(backward(s).time > 2.5 * forward(s).time);
   CHECK(backward(s).time < 2.5 / blackwell().attention.backward_efficiency * 1.1 * forward(s).time);
   CHECK(backward(s).limit == kernel_resource::compute);

@@ -42,7 +42,7 @@ TEST_CASE("GEMM is never faster than its tensor rate or than HBM") {
         for (const double groups : {1.0, 9.0}) {
           const kernel_cost c = cost(p, {.m = m, .n = n, .k = 2048, .groups = groups});
           CAPTURE(name(p), m, n, groups);
-          REQUIRE(c.time > params.launch + c.work / params.tensor_rate);
+          REQUIRE(c.time > params.launch + c.flop / params.tensor_rate);
           REQUIRE(c.time > params.launch + c.moved / gb200().hbm_stream);
         }
 }
@@ -66,7 +66,7 @@ TEST_CASE("Grouped GEMM of large groups costs their sum and of small ones saves 
   const double launch = blackwell().gemm.at(precision::bf16).launch.base();
   const double single = time(precision::bf16, one) - launch;
   CHECK(time(precision::bf16, eight) - launch == Approx(8 * single).epsilon(0.05));
-  CHECK(cost(precision::bf16, eight).work.base() == 8 * cost(precision::bf16, one).work.base());
+  CHECK(cost(precision::bf16, eight).flop.base() == 8 * cost(precision::bf16, one).flop.base());
   CHECK(cost(precision::bf16, eight).moved.base() == 8 * cost(precision::bf16, one).moved.base());
 
   // 32 experts of 4 tokens fill the SMs that one leaves idle.
@@ -161,7 +161,7 @@ TEST_CASE("GEMM of nothing costs nothing and of the largest sizes stays finite")
         gemm_shape{.m = 5, .n = 5, .k = 5, .groups = 0}}) {
     const kernel_cost c = cost(precision::fp8, s);
     CHECK(c.time.base() == 0);
-    CHECK(c.work.base() == 0);
+    CHECK(c.flop.base() == 0);
     CHECK(c.moved.base() == 0);
   }
   CHECK(std::isfinite(time(precision::bf16, {.m = 1e12, .n = 1e12, .k = 1e6, .groups = 1e3})));

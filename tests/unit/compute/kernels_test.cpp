@@ -29,7 +29,7 @@ TEST_CASE("GEMMs never beat the dense peak or the HBM of the data sheet") {
         for (const double n : {1.0, 129.0, 8192.0, 50257.0}) {
           const kernel_cost c = gemm_cost(m.gpu, p, format, {.m = rows, .n = n, .k = 8192});
           CAPTURE(name, nvlsim::name(format), rows, n);
-          CHECK(c.time >= c.work / *peak);
+          CHECK(c.time >= c.flop / *peak);
           CHECK(c.time >= c.moved / m.gpu.hbm_bandwidth);
           CHECK(std::isfinite(c.time.base()));
         }
@@ -250,7 +250,7 @@ TEST_CASE("Kernels of every class grow, stay above the data sheet's roofline and
               before * (std::string_view(k.name).find("experts") == std::string_view::npos ? 1 - 1e-9 : 0.95));
         CHECK(c.launch <= c.time);
         CHECK(c.time.base() >= c.moved.base() / m.gpu.hbm_bandwidth.base());
-        if (const auto peak = m.gpu.dense_peak(k.operands)) CHECK(c.time >= c.work / *peak);
+        if (const auto peak = m.gpu.dense_peak(k.operands)) CHECK(c.time >= c.flop / *peak);
         const watts power = kernel_power(m.gpu, k.operands, c);
         CHECK(power >= m.gpu.idle_power);
         // Memory traffic costs what it costs; all else gives way at the cap.
@@ -446,7 +446,7 @@ TEST_CASE("Sparse weights halve their bytes and run at the sparse peak's share")
   const double gain = cost(16384, false).time / cost(16384, true).time;
   CHECK(gain > 1.5);
   CHECK(gain < 2);
-  CHECK(cost(16384, true).work == cost(16384, false).work);
+  CHECK(cost(16384, true).flop == cost(16384, false).flop);
 }
 
 TEST_CASE("Elementwise kernels move what they read and write") {

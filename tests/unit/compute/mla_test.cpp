@@ -12,7 +12,7 @@ TEST_CASE("Latent decode reads each sequence's cache once for all heads") {
   const mla_decode_shape s{.batch = 128, .context = 8192, .heads = 128, .kv_element_bytes = 1};
   const kernel_cost c = mla_decode_cost(test::gb200(), latent(precision::fp8), s);
   CHECK(c.moved.base() == Approx(128 * 8192.0 * 576 + 2 * 128 * 128 * 1088.0));
-  CHECK(c.work.base() == Approx(2 * 1088.0 * 128 * 128 * 8192));
+  CHECK(c.flop.base() == Approx(2 * 1088.0 * 128 * 128 * 8192));
   CHECK(c.time.base() > c.moved.base() / test::gb200().hbm_bandwidth.base());
 }
 

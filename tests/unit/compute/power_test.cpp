@@ -21,7 +21,7 @@ TEST_CASE("Stream kernel takes launch plus bytes over its share of the stream ra
   CHECK(c.time.base() == Approx(blackwell().stream.launch.base() +
                                 10e9 / (blackwell().stream.hbm_share * gb200().hbm_stream.base())));
   CHECK(c.moved == moved);
-  CHECK(c.work.base() == 0);
+  CHECK(c.flop.base() == 0);
   CHECK(c.limit == kernel_resource::memory);
   CHECK(stream_cost(gb200(), blackwell().stream, 1.0_B).limit == kernel_resource::launch);
   CHECK(stream_cost(gb200(), blackwell().stream, {}).time.base() == 0);
@@ -64,9 +64,9 @@ TEST_CASE("Power without a measured energy reaches the cap at the dense peak") {
   peak->energy.reset();
   gpu.hbm_energy = {};
   const seconds second = 1.0_s;
-  CHECK(kernel_power(gpu, precision::bf16, {.time = second, .work = peak->dense * second, .moved = {}}).base() ==
+  CHECK(kernel_power(gpu, precision::bf16, {.time = second, .flop = peak->dense * second, .moved = {}}).base() ==
         Approx(gpu.tdp.base()));
-  CHECK(kernel_power(gpu, precision::bf16, {.time = second, .work = 0.5 * (peak->dense * second), .moved = {}})
+  CHECK(kernel_power(gpu, precision::bf16, {.time = second, .flop = 0.5 * (peak->dense * second), .moved = {}})
             .base() == Approx((gpu.tdp + gpu.idle_power).base() / 2));
 }
 

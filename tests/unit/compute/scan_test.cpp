@@ -23,10 +23,10 @@ TEST_CASE("Scan's arithmetic is that of its products by chunk") {
   const gpu_spec g = fast_memory();
   const double pairs = 64 * 32, inside = 128 * 64, scores = 2 * 128 * 32;
   const kernel_cost forward = scan_forward_cost(g, one_tera, 0, {}, mamba);
-  CHECK(forward.work.base() == Approx(2 * 1000.0 * (16 * (2 * pairs + inside) + scores)));
-  CHECK(forward.time.base() == Approx(forward.work.base() / 1e12));
+  CHECK(forward.flop.base() == Approx(2 * 1000.0 * (16 * (2 * pairs + inside) + scores)));
+  CHECK(forward.time.base() == Approx(forward.flop.base() / 1e12));
   const kernel_cost backward = scan_backward_cost(g, one_tera, 0, {}, mamba);
-  CHECK(backward.work.base() == Approx(2 * 1000.0 * (16 * (5 * pairs + 3 * inside) + 3 * scores)));
+  CHECK(backward.flop.base() == Approx(2 * 1000.0 * (16 * (5 * pairs + 3 * inside) + 3 * scores)));
 }
 
 TEST_CASE("Scan's traffic is its vectors, and states once a chunk") {
@@ -75,9 +75,9 @@ TEST_CASE("Sparse attention pays for the chosen keys alone, whatever the sequenc
   p.tensor_rate = one_tera;
   const sparse_attention_shape s{.tokens = 1000, .heads = 128, .keys = 512, .qk_dim = 576, .v_dim = 512};
   const kernel_cost forward = sparse_attention_forward_cost(g, p, s);
-  CHECK(forward.work.base() == Approx(1000.0 * 512 * 128 * 2 * (576 + 512)));
-  CHECK(forward.time.base() == Approx(forward.work.base() / 1e12));
-  CHECK(sparse_attention_backward_cost(g, p, s).work.base() == Approx(2.5 * forward.work.base()));
+  CHECK(forward.flop.base() == Approx(1000.0 * 512 * 128 * 2 * (576 + 512)));
+  CHECK(forward.time.base() == Approx(forward.flop.base() / 1e12));
+  CHECK(sparse_attention_backward_cost(g, p, s).flop.base() == Approx(2.5 * forward.flop.base()));
   sparse_attention_shape few = s;
   few.heads = 16;  // a matrix instruction takes 64 heads
   CHECK(sparse_attention_forward_cost(g, p, few).time.base() == Approx(forward.time.base() / 2));
@@ -88,8 +88,8 @@ TEST_CASE("Indexer scores every key and learns from the chosen ones") {
   attention_params p;
   p.tensor_rate = one_tera;
   const indexer_shape s{.tokens = 1000, .heads = 64, .dim = 128, .scored = 8192, .chosen = 2048};
-  CHECK(indexer_forward_cost(g, p, s).work.base() == Approx(2.0 * 1000 * 8192 * 64 * 128));
-  CHECK(indexer_backward_cost(g, p, s).work.base() == Approx(4.0 * 1000 * 2048 * 64 * 128));
+  CHECK(indexer_forward_cost(g, p, s).flop.base() == Approx(2.0 * 1000 * 8192 * 64 * 128));
+  CHECK(indexer_backward_cost(g, p, s).flop.base() == Approx(4.0 * 1000 * 2048 * 64 * 128));
 }
 
 }  // namespace

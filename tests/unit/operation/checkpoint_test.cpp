@@ -96,13 +96,13 @@ work_clock clock_of(double interval, double stall, double drain) {
 
 TEST_CASE("Work and saves take turns") {
   work_clock c = clock_of(100, 10, 0);
-  work(c, 0, 50, 1);
+  advance(c, 0, 50, 1);
   CHECK(c.progress == Approx(50));
-  work(c, 50, 55, 1);  // ends within the save
+  advance(c, 50, 55, 1);  // ends within the save
   CHECK(c.progress == Approx(100));
   CHECK(c.saving == Approx(5));
   CHECK(newest_copy(c, cluster_part::rack, 105).progress == 0);
-  work(c, 105, 5 + 330 + 20, 0.5);  // three more cycles and a bit, at half the speed
+  advance(c, 105, 5 + 330 + 20, 0.5);  // three more cycles and a bit, at half the speed
   CHECK(c.progress == Approx(100 + 0.5 * 320));
   CHECK(c.saves == 4);
   CHECK(newest_copy(c, cluster_part::rack, 460).progress == Approx(100 + 0.5 * 300));
@@ -110,10 +110,10 @@ TEST_CASE("Work and saves take turns") {
 
 TEST_CASE("A long stretch is the same as many short ones") {
   work_clock whole = clock_of(100, 7, 30), parts = whole;
-  work(whole, 0, 12345.6, 1);
+  advance(whole, 0, 12345.6, 1);
   for (double t = 0; t < 12345.6 - 1e-6;) {
     const double dt = std::min(3.7, 12345.6 - t);
-    work(parts, t, dt, 1);
+    advance(parts, t, dt, 1);
     t += dt;
   }
   CHECK(parts.progress == Approx(whole.progress));
@@ -124,9 +124,9 @@ TEST_CASE("A long stretch is the same as many short ones") {
 
 TEST_CASE("A copy counts once it has drained") {
   work_clock c = clock_of(100, 1, 50);
-  work(c, 0, 101 + 49, 1);
+  advance(c, 0, 101 + 49, 1);
   CHECK(newest_copy(c, cluster_part::tray, 150).progress == 0);
-  work(c, 150, 2, 1);
+  advance(c, 150, 2, 1);
   CHECK(newest_copy(c, cluster_part::tray, 152).progress == Approx(100));
   CHECK(clock_of(10, 1, 50).interval == Approx(49));  // saves wait for the copy before
 }
@@ -138,7 +138,7 @@ TEST_CASE("A restart takes the newest copy that outlives the loss") {
   store.every = 4;
   store.load = seconds::from_base(60);
   work_clock c = start_clock({neighbour, store}, seconds::from_base(100));
-  work(c, 0, 650, 1);
+  advance(c, 0, 650, 1);
   CHECK(newest_copy(c, cluster_part::tray, 650).progress == Approx(600));
   CHECK(newest_copy(c, cluster_part::rack, 650).progress == Approx(600));
   const found_copy left = newest_copy(c, cluster_part::row, 650);
@@ -153,7 +153,7 @@ TEST_CASE("Time for work counts the saves on the way") {
   CHECK(time_for(c, 250, 0.5) == Approx(500 + 40));
   for (const double more : {1.0, 99.0, 100.0, 100.5, 777.0}) {
     work_clock d = c;
-    work(d, 0, time_for(c, more, 0.8), 0.8);
+    advance(d, 0, time_for(c, more, 0.8), 0.8);
     CHECK(d.progress == Approx(more));
   }
 }
