@@ -11,8 +11,8 @@ namespace nvlsim {
 void read_latent_attention(const model_file& f, layer_spec& l) {
   l.attention = attention_kind::mla;
   l.heads = l.kv_heads = f.r.integer("num_attention_heads", head_range);
-  l.mla.q_lora_rank = f.r.find_integer("q_lora_rank", rank_range).value_or(0);
-  l.mla.kv_lora_rank = f.r.integer("kv_lora_rank", rank_range);
+  l.mla.q_lora_rank = f.r.find_integer("q_lora_rank", lora_rank_range).value_or(0);
+  l.mla.kv_lora_rank = f.r.integer("kv_lora_rank", lora_rank_range);
   l.mla.qk_nope_dim = f.r.integer("qk_nope_head_dim", head_range);
   l.mla.qk_rope_dim = f.r.integer("qk_rope_head_dim", {0, head_range.high});
   l.mla.v_head_dim = f.r.integer("v_head_dim", head_range);
@@ -96,8 +96,8 @@ outline read_compressed(const model_file& f) {
   l.heads = f.r.integer("num_attention_heads", head_range);
   l.kv_heads = f.r.integer("num_key_value_heads", {1, 1});
   l.head_dim = f.r.integer("head_dim", head_range);
-  l.compressed.q_lora_rank = f.r.integer("q_lora_rank", rank_range);
-  l.compressed.o_lora_rank = f.r.integer("o_lora_rank", rank_range);
+  l.compressed.q_lora_rank = f.r.integer("q_lora_rank", lora_rank_range);
+  l.compressed.o_lora_rank = f.r.integer("o_lora_rank", lora_rank_range);
   l.compressed.o_groups = f.r.integer("o_groups", group_range);
   l.window = f.r.integer("sliding_window", positions_range);
   read_indexer(f, l);

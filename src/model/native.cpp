@@ -25,8 +25,8 @@ void read_attention(const model_file& f, outline& o) {
   }
   l.attention = attention_kind::mla;
   l.heads = l.kv_heads = f.r.integer("num_attention_heads", head_range);
-  l.mla.q_lora_rank = f.r.find_integer("q_lora_rank", rank_range).value_or(0);
-  l.mla.kv_lora_rank = f.r.integer("kv_lora_rank", rank_range);
+  l.mla.q_lora_rank = f.r.find_integer("q_lora_rank", lora_rank_range).value_or(0);
+  l.mla.kv_lora_rank = f.r.integer("kv_lora_rank", lora_rank_range);
   l.mla.qk_nope_dim = f.r.integer("qk_head_dim", head_range);
   l.mla.qk_rope_dim = f.r.integer("qk_pos_emb_head_dim", head_range);
   l.mla.v_head_dim = f.r.integer("v_head_dim", head_range);

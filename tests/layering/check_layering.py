@@ -2,8 +2,9 @@
 """Fails when the structure of the code is not what docs/architecture.md says.
 
 A module is a folder: src/MODULE with include/nvlsim/MODULE. It includes only modules before it, by their public
-headers, and libraries only in their place. The page lists the modules lowest first, with what each includes; its
-drawing shows every such arrow that does not follow from others.
+headers, and libraries only in their place. No two headers define one name: a linker keeps one of two, unseen. The page
+lists the modules lowest first, with what each includes; its drawing shows every such arrow that does not follow from
+others.
 
 Usage: check_layering.py SOURCE_DIR [--write]     (--write renews table and drawing in the page)
 """
@@ -38,6 +39,9 @@ LARGE = "tests/layering/large.json"
 PAGE = "docs/architecture.md"
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+# At the beginning of a line: what headers define beside functions, which may be overloaded.
+DEFINED = re.compile(r"^namespace ([\w:]+) \{|^(?:struct|class|enum class|enum) (\w+)\b(?!::)[^;{]*\{"
+                     r"|^inline const(?:expr)? [^;]*?(\w+)(?:\[[^]]*\])? ?[={]", re.MULTILINE)
 SUFFIXES = {".hpp", ".cpp", ".h", ".hh", ".cc", ".ipp", ".inl"}
 ROW = re.compile(r"^\| `(\w+)` \| (.*?) \| ?([^|]*?) ?\|$", re.MULTILINE)
 ARROW = re.compile(r"^ *(\w+) --> (\w+)$", re.MULTILINE)
@@ -82,9 +86,22 @@ def check_include(here, quote, included, target):
     return None
 
 
+def check_names(here, text, seen):
+    """Violations of a header whose types or variables another header of the tree defines too, in `seen`."""
+    found, namespace = [], ""
+    for match in DEFINED.finditer(text):
+        namespace = match.group(1) or namespace
+        name = match.group(2) or match.group(3)
+        first = seen.setdefault((namespace, name), here) if name else here
+        if first != here:
+            line = text.count("\n", 0, match.start()) + 1
+            found.append(f"{here}:{line}: {first} defines {namespace}::{name} too")
+    return found
+
+
 def read_tree(root):
     """Violations as lines `file:line: what`, the modules that each module includes, and the size of each module."""
-    found, arrows, sizes = [], {}, {}
+    found, arrows, sizes, names = [], {}, {}, {}
     for file in sorted(p for top in ("src", "include") for p in (root / top).rglob("*") if p.suffix in SUFFIXES):
         here = file.relative_to(root).as_posix()
         mine = module_of(here)
@@ -96,6 +113,8 @@ def read_tree(root):
         sizes[mine] = (files + 1, lines + text.count("\n"))
         arrows.setdefault(mine, set())
         text = BLOCK_COMMENT.sub(lambda m: "\n" * m.group().count("\n"), text)
+        if file.suffix == ".hpp":
+            found += check_names(here, text, names)
         for match in INCLUDE.finditer(text):
             target = resolve(root, file, match.group(2))
             if target and module_of(target) in TIER and module_of(target) != mine:

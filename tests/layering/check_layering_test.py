@@ -114,6 +114,14 @@ class Includes(unittest.TestCase):
             with self.subTest(file=file, header=header):
                 self.assert_violation(file, f"#include <{header}>\n", f"{file}:1: {expected}")
 
+    def test_one_name_in_two_headers(self):
+        for text in ("inline constexpr int limit = 2;\n", "inline constexpr range<int> limit{1, 2};\n",
+                     "struct limit {\n", "enum class limit { a };\n"):
+            inside = "namespace nvlsim {\n" + text
+            files = {"include/nvlsim/config/a.hpp": inside, "src/units/b.hpp": inside}
+            self.assertIn("src/units/b.hpp:2: include/nvlsim/config/a.hpp defines nvlsim::limit too", check(files)[1])
+            self.assertEqual(check({**files, "src/units/b.hpp": "namespace nvlsim::other {\n" + text})[0], 0)
+
     def test_unknown_module_and_header(self):
         for file in "src/misc/a.cpp", "include/nvlsim/odd.hpp", "include/nvlsim/misc/odd.hpp":
             with self.subTest(file=file):
