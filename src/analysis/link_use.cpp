@@ -10,15 +10,16 @@
 namespace nvlsim {
 namespace {
 
-constexpr std::size_t links_of_gpu = 6;
+constexpr std::size_t links_of_gpu = 8;
 
 std::array<std::string, links_of_gpu> link_names(const platform& hardware) {
   const std::string domain = domain_link(hardware);
-  return {domain + " out", domain + " in", "nic out", "nic in", "uplink out", "uplink in"};
+  return {domain + " out", domain + " in", "nic out",        "nic in",
+          "uplink out",    "uplink in",    "pod uplink out", "pod uplink in"};
 }
 
 const port_bytes& bytes_of(const network_traffic& t, std::size_t link) {
-  return link == 0 ? t.nvlink : link == 1 ? t.nic : t.uplink;
+  return link == 0 ? t.nvlink : link == 1 ? t.nic : link == 2 ? t.uplink : t.pod;
 }
 
 struct port_log {
@@ -114,13 +115,14 @@ void name_busiest(const std::map<std::string_view, double>& bytes_of, link_use& 
     if (amount > u.of_busiest.base()) u.of_busiest = bytes::from_base(amount), u.busiest = name;
 }
 
-/// The part of the up-links that each class has to itself; zero where they limit nothing, and the NIC says it all.
-std::vector<bandwidth> uplink_shares(const plan& p, const platform& hardware) {
-  const bandwidth usual = network::uplink_of(hardware);
+/// The part of the up-links of a level that each class has to itself; zero where they limit nothing, and the NIC
+/// says it all.
+std::vector<bandwidth> uplink_shares(const plan& p, const platform& hardware, network::uplink_level level) {
+  const bandwidth usual = network::uplink_of(hardware, level);
   const bool limits = p.uplinks.empty() && usual < hardware.fabric.nic_bandwidth;
   std::vector<bandwidth> out(p.classes.size(), limits ? usual : bandwidth{});
   for (const shared_uplink& u : p.uplinks)
-    if (u.classes.size() == 1) out[static_cast<std::size_t>(u.classes.front())] = u.capacity;
+    if (u.level == level && u.classes.size() == 1) out[static_cast<std::size_t>(u.classes.front())] = u.capacity;
   return out;
 }
 
@@ -129,7 +131,8 @@ std::vector<link_use> shared_uses(const plan& p, const logs& all, seconds makesp
   std::vector<link_use> out;
   for (const shared_uplink& u : p.uplinks) {
     if (u.classes.size() < 2) continue;
-    for (const std::size_t l : {4, 5}) {
+    const std::size_t first = u.level == network::uplink_level::leaves ? 4 : 6;
+    for (const std::size_t l : {first, first + 1}) {
       port_log sum;
       link_use use;
       for (const std::int32_t c : u.classes) {
@@ -147,7 +150,7 @@ std::vector<link_use> shared_uses(const plan& p, const logs& all, seconds makesp
       for (auto& [of_class, amount] : by_class) amount *= use.carried.base() / in_all;
       use.by_class = std::move(by_class);
       use.rank_class = -1;
-      use.name = u.name + (l == 4 ? " out" : " in");
+      use.name = u.name + (l == first ? " out" : " in");
       name_busiest(sum.bytes_of, use);
       out.push_back(std::move(use));
     }
@@ -174,14 +177,15 @@ std::vector<link_use> links_used(const plan& p, const timeline& times, const pla
             !w.network.empty())
           note(operations[i], w, {c, times.spans[c][s][i], times.makespan.base()}, all);
     }
-  const std::vector<bandwidth> uplinks = uplink_shares(p, hardware);
+  const std::vector<bandwidth> uplinks = uplink_shares(p, hardware, network::uplink_level::leaves),
+                               of_pods = uplink_shares(p, hardware, network::uplink_level::pods);
   const std::array<std::string, links_of_gpu> names = link_names(hardware);
   std::vector<link_use> out = shared_uses(p, all, times.makespan);
   for (std::size_t c = 0; c < all.size(); ++c)
     for (std::size_t l = 0; l < links_of_gpu; ++l) {
       port_log& log = all[c][l];
-      const std::array<bandwidth, links_of_gpu / 2> capacities = {hardware.gpu.nvlink,
-                                                                  hardware.fabric.nic_bandwidth, uplinks[c]};
+      const std::array<bandwidth, links_of_gpu / 2> capacities = {
+          hardware.gpu.nvlink, hardware.fabric.nic_bandwidth, uplinks[c], of_pods[c]};
       const bandwidth capacity = capacities[l / 2];
       if (log.carried <= 0 || !(capacity > bandwidth{})) continue;
       link_use u = summary(log, capacity.base(), times.makespan.base());

@@ -13,7 +13,6 @@
 #include "nvlsim/collectives/collectives.hpp"
 #include "nvlsim/engine/simulation.hpp"
 #include "nvlsim/layout/layout.hpp"
-#include "nvlsim/network/fabric_path.hpp"
 #include "nvlsim/output/nccl_table.hpp"
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/plan/collective_workload.hpp"
@@ -203,7 +202,6 @@ void check_wishes(const setting& s, const std::vector<operation>& all, diagnosti
   if (!wanted.empty() && std::find(known.begin(), known.end(), wanted) == known.end())
     problems.add("--algorithm", "", fmt::format("unknown algorithm \"{}\"", wanted), nearest(wanted, known));
   const bool flows = s.arguments.fidelity != "closed";
-  if (flows && network::both_levels_limit(s.hardware)) problems.add("--fidelity", "", network::one_level_only);
   for (const operation& o : all) {
     if (!o.kernel.empty() && flows)
       problems.add("--fidelity", "", fmt::format("{} supports only closed fidelity", o.name));

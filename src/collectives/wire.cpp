@@ -71,12 +71,14 @@ network::fabric_path path_of(const platform& p, collective c, communicator g) {
 
 platform only_group_on(platform p, communicator g) {
   if (p.gpus_per_rack() > 0)
-    p.fabric.busy = std::min(1.0, static_cast<double>(g.max_members()) / p.gpus_per_rack());
+    p.fabric.busy = p.fabric.busy_of_pod = std::min(1.0, static_cast<double>(g.max_members()) / p.gpus_per_rack());
   return p;
 }
 
-port_bytes beyond_leaf(const port_bytes& nic, const network::fabric_path& path) {
-  return {nic.out * path.leaving, nic.in * path.leaving};
+network_traffic along(network_traffic t, const network::fabric_path& path) {
+  t.uplink = {t.nic.out * path.leaving, t.nic.in * path.leaving};
+  t.pod = {t.nic.out * path.leaving_pod, t.nic.in * path.leaving_pod};
+  return t;
 }
 
 }  // namespace nvlsim

@@ -11,16 +11,28 @@ namespace {
 
 namespace sg4 = compat::sg4;
 
-constexpr std::size_t nvlink_way = 0, leaf_way = 1, uplink_way = 2;
+constexpr std::size_t nvlink_way = 0, leaf_way = 1, uplink_way = 2, pod_way = 3;
 constexpr std::size_t fabrics = 2;  ///< NVLink, NIC
 constexpr std::size_t fabric_of(std::size_t way) { return way == nvlink_way ? 0 : 1; }
 
-/// Bytes that an exchange sends one way. `uplinks`: whether up-links are simulated.
-port_bytes bytes_of(const network_traffic& t, std::size_t way, bool uplinks) {
-  if (way == nvlink_way) return t.nvlink;
-  if (way == uplink_way) return uplinks ? t.uplink : port_bytes{};
-  return uplinks ? port_bytes{t.nic.out - t.uplink.out, t.nic.in - t.uplink.in} : t.nic;
+port_bytes less(const port_bytes& all, const port_bytes& part) {
+  return {std::max(all.out - part.out, bytes{}), std::max(all.in - part.in, bytes{})};
 }
+
+/// Bytes that an exchange sends one way.
+port_bytes bytes_of(const network_traffic& t, std::size_t way, simulated_levels levels) {
+  if (way == nvlink_way) return t.nvlink;
+  const port_bytes pod = levels.pods ? t.pod : port_bytes{};
+  if (way == pod_way) return pod;
+  const port_bytes uplink = levels.leaves ? less(t.uplink, pod) : port_bytes{};
+  return way == uplink_way ? uplink : less(less(t.nic, uplink), pod);
+}
+
+constexpr std::size_t index_of(network::uplink_level level) {
+  return level == network::uplink_level::leaves ? 0 : 1;
+}
+/// Whether the way passes the up-links of the level with this index.
+constexpr bool passes(std::size_t way, std::size_t level) { return way >= uplink_way + level; }
 
 /// An end point of flows.
 struct place {
@@ -46,27 +58,30 @@ class flow_executor final : public executor {
  public:
   flow_executor(const session& s, const network::zones& z, const receiving_ports& used,
                 const std::vector<shared_uplink>& uplinks)
-      : session_(s), classes_(used.own.front().size()), uplinks_(!z.beyond.empty()), shared_of_(classes_) {
+      : session_(s), classes_(used.own.front().size()), levels_(levels_of(uplinks)) {
+    for (auto& of_level : shared_of_) of_level.resize(classes_);
     for (std::vector<port>& of_fabric : ports_) of_fabric.resize(classes_);
     for (const shared_uplink& u : uplinks) {
       if (u.classes.size() < 2) continue;
       for (const std::int32_t c : u.classes) {
-        std::vector<std::size_t>& of_class = shared_of_.at(static_cast<std::size_t>(c));
+        std::vector<std::size_t>& of_class = shared_of_[index_of(u.level)].at(static_cast<std::size_t>(c));
         if (of_class.empty() || of_class.back() != ports_[1].size()) of_class.push_back(ports_[1].size());
       }
       ports_[1].emplace_back();
     }
     for (std::size_t w = 0; w < ways; ++w) {
       for (std::size_t i = 0; i < z.fabric.size(); ++i) {
-        sg4::Host* const beyond = w == uplink_way && uplinks_ ? z.beyond[i] : nullptr;
-        places_[w].push_back({w == nvlink_way ? z.nvlink[i] : beyond ? beyond : z.fabric[i], nullptr});
+        sg4::Host* at = w == nvlink_way ? z.nvlink[i] : z.fabric[i];
+        if (passes(w, 0) && !z.beyond.empty() && z.beyond[i]) at = z.beyond[i];
+        if (passes(w, 1) && !z.beyond_pod.empty() && z.beyond_pod[i]) at = z.beyond_pod[i];
+        places_[w].push_back({at, nullptr});
       }
-      if (w == uplink_way) add_others(z, used);
       for (std::size_t c = 0; c < classes_; ++c) {
         if (used.own[w][c]) receive_at(places_[w].at(c), w);
         if (used.outside[w][c]) receive_at(places_[w].at(classes_ + c), w);
       }
     }
+    add_others(z, used);
   }
 
   double run(const operation_template& w, endpoints at, double begin) override {
@@ -83,14 +98,16 @@ class flow_executor final : public executor {
   }
 
  private:
-  /// Ports beyond the leaf that stand for several have the traffic of the others on the shared up-links alone.
+  /// Ports that stand for several have the traffic of the others on the shared up-links alone.
   void add_others(const network::zones& z, const receiving_ports& used) {
-    others_.resize(classes_);
+    for (auto& of_level : others_) of_level.resize(classes_);
     for (std::size_t c = 0; c < classes_ && c < z.others.size(); ++c)
       for (const network::other_ports& o : z.others[c]) {
         place at{o.host, nullptr};
-        if (used.own[uplink_way][c]) receive_at(at, uplink_way);
-        others_[c].insert(others_[c].end(), static_cast<std::size_t>(o.count), at);
+        const std::size_t level = index_of(o.level);
+        if ((level == 0 && used.own[uplink_way][c]) || used.own[pod_way][c]) receive_at(at, uplink_way + level);
+        std::vector<place>& others = others_[level][c];
+        others.insert(others.end(), static_cast<std::size_t>(o.count), at);
       }
   }
 
@@ -123,9 +140,14 @@ class flow_executor final : public executor {
       if (std::any_of(w.network.begin(), w.network.end(), uses))
         used.push_back(&ports_[f][static_cast<std::size_t>(at.from)]);
     }
-    const auto leaves = [](const network_demand& d) { return d.traffic.uplink != port_bytes{}; };
-    if (std::any_of(w.network.begin(), w.network.end(), leaves))
-      for (const std::size_t i : shared_of_[static_cast<std::size_t>(at.from)]) used.push_back(&ports_[1][i]);
+    for (std::size_t level = 0; level < network::uplink_levels.size(); ++level) {
+      const auto leaves = [level](const network_demand& d) {
+        return (level == 0 && d.traffic.uplink != port_bytes{}) || d.traffic.pod != port_bytes{};
+      };
+      if (!std::any_of(w.network.begin(), w.network.end(), leaves)) continue;
+      for (const std::size_t i : shared_of_[level][static_cast<std::size_t>(at.from)])
+        used.push_back(&ports_[1][i]);
+    }
     for (port* p : used) enter(*p);
     const auto length = [](const network_demand& d) { return (d.end - d.start).base(); };
     double over = begin;
@@ -189,7 +211,7 @@ class flow_executor final : public executor {
   /// Blocks until this share of the bytes has been sent. Without other traffic that is at `end`.
   void send(const network_traffic& t, double share, endpoints at, double end, bool entered) {
     std::vector<outgoing> flows;
-    flows.reserve(2 * ways);
+    flows.reserve(ways);
     std::vector<port*> users;
     const double left = end - session_.now();
     if (left < session_.resolution()) return;
@@ -207,15 +229,15 @@ class flow_executor final : public executor {
     };
     const auto from = static_cast<std::size_t>(at.from);
     for (std::size_t w = 0; w < ways; ++w) {
-      const port_bytes b = bytes_of(t, w, uplinks_);
+      const port_bytes b = bytes_of(t, w, levels_);
       const double out = b.out.base(), in = b.in.base();
       if (!(out > 0) && !(in > 0)) continue;
       std::vector<port>& ports = ports_[fabric_of(w)];
       const std::vector<place>& places = places_[w];
       use(ports[from]);
       const auto use_shared = [&](std::size_t c) {
-        if (w == uplink_way)
-          for (const std::size_t i : shared_of_[c]) use(ports_[1][i]);
+        for (std::size_t level = 0; level < shared_of_.size() && passes(w, level); ++level)
+          for (const std::size_t i : shared_of_[level][c]) use(ports_[1][i]);
       };
       use_shared(from);
       if (at.to != no_peer) {
@@ -223,20 +245,22 @@ class flow_executor final : public executor {
         use(ports[to]);
         use_shared(to);
         flow(places[from], places[to], out);
-        for (std::size_t k = 0; w == uplink_way && k < std::min(others_[from].size(), others_[to].size()); ++k)
-          flow(others_[from][k], others_[to][k], out);
+        for (std::size_t level = 0; level < others_.size() && passes(w, level); ++level) {
+          const std::vector<place>&here = others_[level][from], &there = others_[level][to];
+          for (std::size_t k = 0; k < std::min(here.size(), there.size()); ++k) flow(here[k], there[k], out);
+        }
         continue;
       }
       // Both directions have the same rate, as in a ring, where a rank forwards what it receives.
       flow(places[from], places[from], std::min(out, in));
       if (out > in) flow(places[from], places[classes_ + from], out - in);
       if (in > out) flow(places[classes_ + from], places[from], in - out);
-      if (w != uplink_way) continue;
-      for (const place& others : others_[from]) {
-        flow(others, others, std::min(out, in));
-        if (out > in) flow(others, places[classes_ + from], out - in);
-        if (in > out) flow(places[classes_ + from], others, in - out);
-      }
+      for (std::size_t level = 0; level < others_.size() && passes(w, level); ++level)
+        for (const place& others : others_[level][from]) {
+          flow(others, others, std::min(out, in));
+          if (out > in) flow(others, places[classes_ + from], out - in);
+          if (in > out) flow(places[classes_ + from], others, in - out);
+        }
     }
     if (!flows.empty()) go_to(flows.back().from);
     for (std::size_t i = flows.size(); i-- > 0;) flows[i].comm->wait();  // starts the last, which saves a call
@@ -246,20 +270,22 @@ class flow_executor final : public executor {
 
   const session& session_;
   std::size_t classes_;
-  bool uplinks_;
-  /// By class: the up-links that it shares. They are ports of their own in ports_[1], after those of the classes.
-  std::vector<std::vector<std::size_t>> shared_of_;
+  simulated_levels levels_;
+  /// By level and class: the up-links that it shares. They are ports of their own in ports_[1], after those of the
+  /// classes.
+  std::array<std::vector<std::vector<std::size_t>>, network::uplink_levels.size()> shared_of_;
   std::array<std::vector<port>, fabrics> ports_;
   std::array<std::vector<place>, ways> places_;
-  /// By class: where its GPUs send beside the one that is simulated, under all up-links that it shares.
-  std::vector<std::vector<place>> others_;
+  /// By level and class: where its GPUs send beside the one that is simulated, under all up-links that it shares.
+  std::array<std::vector<std::vector<place>>, network::uplink_levels.size()> others_;
   char payload_ = 0;
 };
 
-void note_receivers(const network_traffic& t, const endpoints& at, bool uplinks, receiving_ports& used) {
+void note_receivers(const network_traffic& t, const endpoints& at, simulated_levels levels,
+                    receiving_ports& used) {
   const auto from = static_cast<std::size_t>(at.from);
   for (std::size_t w = 0; w < ways; ++w) {
-    const port_bytes b = bytes_of(t, w, uplinks);
+    const port_bytes b = bytes_of(t, w, levels);
     if (b.out == bytes{} && b.in == bytes{}) continue;
     used.own[w][at.to == no_peer ? from : static_cast<std::size_t>(at.to)] = true;
     if (at.to != no_peer || b.out == b.in) continue;
@@ -269,6 +295,16 @@ void note_receivers(const network_traffic& t, const endpoints& at, bool uplinks,
 }
 
 }  // namespace
+
+simulated_levels levels_of(const std::vector<shared_uplink>& uplinks) {
+  simulated_levels out;
+  for (const shared_uplink& u : uplinks) (u.level == network::uplink_level::leaves ? out.leaves : out.pods) = true;
+  return out;
+}
+
+bool is_used(std::size_t way, simulated_levels levels) {
+  return way == uplink_way ? levels.leaves : way == pod_way ? levels.pods : true;
+}
 
 std::size_t receiving_ports::count() const {
   std::size_t n = 0;
@@ -285,13 +321,13 @@ receiving_ports no_receivers(std::size_t classes) {
   return used;
 }
 
-receiving_ports receiving_ports_of(const plan& p, bool uplinks) {
+receiving_ports receiving_ports_of(const plan& p, simulated_levels levels) {
   receiving_ports used = no_receivers(p.classes.size());
   for (std::size_t c = 0; c < p.classes.size(); ++c)
     for (const stream& s : p.classes[c].streams)
       for (const operation& o : s.operations)
         for (const network_demand& d : p.templates[static_cast<std::size_t>(o.template_index)].network)
-          note_receivers(d.traffic, {static_cast<std::int32_t>(c), o.peer}, uplinks, used);
+          note_receivers(d.traffic, {static_cast<std::int32_t>(c), o.peer}, levels, used);
   return used;
 }
 

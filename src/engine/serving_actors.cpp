@@ -234,9 +234,12 @@ std::size_t workers_of(const std::vector<server_case>& cases) {
 }
 
 /// Every worker can receive on both fabrics, from its peers and from outside of what is simulated.
-void add_receivers(simulator::receiving_ports& used, std::size_t first, std::size_t workers, bool uplinks) {
-  for (std::size_t way = 0; way < (uplinks ? simulator::ways : simulator::ways - 1); ++way)
+void add_receivers(simulator::receiving_ports& used, std::size_t first, std::size_t workers,
+                   simulator::simulated_levels levels) {
+  for (std::size_t way = 0; way < simulator::ways; ++way) {
+    if (!simulator::is_used(way, levels)) continue;
     for (std::size_t i = first; i < first + workers; ++i) used.own[way][i] = used.outside[way][i] = true;
+  }
   used.any_outside = used.any_outside || workers > 0;
 }
 
@@ -272,7 +275,7 @@ served_cases serve_by_actors(const std::vector<server_case>& cases, const platfo
   const std::vector<shared_uplink> uplinks =
       shared ? simulator::uplink_shares(hardware, workers) : std::vector<shared_uplink>{};
   simulator::receiving_ports used = simulator::no_receivers(shared ? workers : 0);
-  if (shared) add_receivers(used, 0, workers, !uplinks.empty());
+  if (shared) add_receivers(used, 0, workers, simulator::levels_of(uplinks));
   session clock;
   clock.expect_actors(actors_of(cases) + used.count());
   const network::zones zones =
@@ -289,10 +292,11 @@ served_cases serve_by_actors(const std::vector<server_case>& cases, const platfo
 joint_outcome simulate_jointly(const plan& p, const std::vector<placed_servers>& servers,
                                const platform& hardware) {
   check_plan(p);
-  simulator::receiving_ports used = simulator::receiving_ports_of(p, !p.uplinks.empty());
+  const simulator::simulated_levels levels = simulator::levels_of(p.uplinks);
+  simulator::receiving_ports used = simulator::receiving_ports_of(p, levels);
   std::size_t actors = busy_streams(p).size();
   for (const placed_servers& s : servers) {
-    add_receivers(used, static_cast<std::size_t>(s.first_class), workers_of(*s.cases), !p.uplinks.empty());
+    add_receivers(used, static_cast<std::size_t>(s.first_class), workers_of(*s.cases), levels);
     actors += actors_of(*s.cases);
   }
   session clock;

@@ -54,6 +54,32 @@ struct port_links {
   std::vector<sg4::LinkInRoute> up, down;
 };
 
+/// Appends the aggregates of a level to the ways of their ports, and gives ports that stand for several the hosts
+/// of the others. Which ports have one.
+std::vector<bool> add_aggregates(sg4::NetZone* zone, const star& s, uplink_level level,
+                                 std::vector<port_links>& crossing, zones& out) {
+  std::vector<bool> crosses(crossing.size(), false);
+  for (const aggregate& a : s.aggregates) {
+    if (a.level != level) continue;
+    sg4::Link* a_up = add_link(zone, a.name + ".up", a.up)->set_latency(0);
+    sg4::Link* a_down = add_link(zone, a.name + ".down", a.down)->set_latency(0);
+    std::map<std::size_t, int> times;
+    for (std::size_t i : a.ports) ++times[i];
+    for (const auto& [i, count] : times) {
+      crosses.at(i) = true;
+      crossing[i].up.emplace_back(a_up);
+      crossing[i].down.emplace_back(a_down);
+      if (count < 2) continue;
+      std::vector<other_ports>& others = out.others[i];
+      others.push_back(
+          {add_host(zone, fmt::format("{}{}.others {}", s.host_prefix, s.ports[i].gpu, others.size())), count - 1,
+           level});
+      add_routes(zone, others.back().host, {sg4::LinkInRoute(a_up)}, {sg4::LinkInRoute(a_down)});
+    }
+  }
+  return crosses;
+}
+
 /// All routes of a star have the same latency, half of it on each side. SimGrid shares a link among routes in
 /// inverse proportion to their latencies, so unequal latencies would be unfair. For the same reason aggregates
 /// have none.
@@ -70,31 +96,19 @@ std::vector<sg4::Host*> build_star(sg4::NetZone* root, const star& s, zones* out
     add_routes(zone, hosts.back(), links.back().up, links.back().down);
   }
   if (!out || s.aggregates.empty()) return hosts;
-  std::vector<port_links> crossing(links.size());
   out->others.resize(hosts.size());
-  for (const aggregate& a : s.aggregates) {
-    sg4::Link* a_up = add_link(zone, a.name + ".up", a.up)->set_latency(0);
-    sg4::Link* a_down = add_link(zone, a.name + ".down", a.down)->set_latency(0);
-    std::map<std::size_t, int> times;
-    for (std::size_t i : a.ports) ++times[i];
-    for (const auto& [i, count] : times) {
-      if (crossing.at(i).up.empty()) crossing[i] = links[i];
-      crossing[i].up.emplace_back(a_up);
-      crossing[i].down.emplace_back(a_down);
-      if (count < 2) continue;
-      std::vector<other_ports>& others = out->others[i];
-      others.push_back(
-          {add_host(zone, fmt::format("{}{}.others {}", s.host_prefix, s.ports[i].gpu, others.size())),
-           count - 1});
-      add_routes(zone, others.back().host, {sg4::LinkInRoute(a_up)}, {sg4::LinkInRoute(a_down)});
+  std::vector<port_links> crossing = links;  // up to the level
+  for (const uplink_level level : uplink_levels) {
+    const bool of_pods = level == uplink_level::pods;
+    const std::vector<bool> crosses = add_aggregates(zone, s, level, crossing, *out);
+    std::vector<sg4::Host*>& beyond = of_pods ? out->beyond_pod : out->beyond;
+    beyond.assign(hosts.size(), nullptr);
+    for (std::size_t i = 0; i < hosts.size(); ++i) {
+      if (!crosses[i]) continue;
+      beyond[i] =
+          add_host(zone, fmt::format("{}{}.beyond{}", s.host_prefix, s.ports[i].gpu, of_pods ? " pod" : ""));
+      add_routes(zone, beyond[i], crossing[i].up, crossing[i].down);
     }
-  }
-  std::vector<sg4::Host*>* const beyond = &out->beyond;
-  beyond->assign(hosts.size(), nullptr);
-  for (std::size_t i = 0; i < hosts.size(); ++i) {
-    if (crossing[i].up.empty()) continue;
-    (*beyond)[i] = add_host(zone, fmt::format("{}{}.beyond", s.host_prefix, s.ports[i].gpu));
-    add_routes(zone, (*beyond)[i], crossing[i].up, crossing[i].down);
   }
   return hosts;
 }

@@ -17,13 +17,15 @@ namespace nvlsim::network {
 struct other_ports {
   simgrid::s4u::Host* host = nullptr;
   int count = 0;
+  uplink_level level = uplink_level::leaves;
 };
 
 /// Hosts, in the order of the ports of the topology.
 struct zones {
   std::vector<simgrid::s4u::Host*> nvlink, fabric;
-  /// The same ports of the fabric, for traffic that crosses their aggregates; null for ports without any.
-  std::vector<simgrid::s4u::Host*> beyond;
+  /// The same ports of the fabric, for traffic that crosses their aggregates up to a level; null for ports without
+  /// any of that level. Empty if there are no aggregates.
+  std::vector<simgrid::s4u::Host*> beyond, beyond_pod;
   /// Of ports that stand for several under aggregates: the traffic of the others, by aggregate.
   std::vector<std::vector<other_ports>> others;
 };

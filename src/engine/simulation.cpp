@@ -20,7 +20,7 @@ timeline simulate(const plan& p, const platform& hardware, const simulation_opti
                                                  ? simulator::uplink_shares(hardware, p.classes.size())
                                                  : p.uplinks;
   const simulator::receiving_ports used =
-      shared ? simulator::receiving_ports_of(p, !uplinks.empty()) : simulator::receiving_ports{};
+      shared ? simulator::receiving_ports_of(p, simulator::levels_of(uplinks)) : simulator::receiving_ports{};
   simulator::session session;
   session.expect_actors(busy_streams(p).size() + used.count());
   const std::size_t ports = p.classes.size() * (used.any_outside ? 2 : 1);

@@ -91,7 +91,7 @@ double usable_share(const platform& p, const leaf_links& leaf) {
 fabric_path beyond(const platform& p, const leaf_links& leaf, double leaving, int switches) {
   const fabric_spec& f = p.fabric;
   const double share = usable_share(p, leaf) / f.oversubscription / f.busy / leaving;
-  return {f.nic_bandwidth * std::min(1.0, share), switches, leaving};
+  return {f.nic_bandwidth * std::min(1.0, share), switches, limits(p, uplink_level::leaves) ? leaving : 0};
 }
 
 /// The path when each GPU sends to the one `stride` GPUs on: those whose partner is on another leaf share the
@@ -118,9 +118,10 @@ fabric_path beyond_pod(const platform& p, fabric_path path, double leaving) {
   if (leaving > 0) {
     const bool known = p.fabric.leaf.ports >= 4;  // else a pod is leaves and spines
     path.switches = std::max(path.switches, known ? 2 * size_fat_tree(p.fabric, p.gpus()).levels - 1 : 5);
-    path.nic = std::min(path.nic, p.fabric.nic_bandwidth * (pod_share(p) / p.fabric.busy / leaving));
+    path.nic = std::min(path.nic, p.fabric.nic_bandwidth * (pod_share(p) / p.fabric.busy_of_pod / leaving));
   }
-  if (level_of_uplinks(p) == uplink_level::pods) path.leaving = leaving;
+  if (limits(p, uplink_level::pods))
+    path.leaving_pod = limits(p, uplink_level::leaves) ? std::min(leaving, path.leaving) : leaving;
   return path;
 }
 
@@ -184,14 +185,20 @@ fabric_path path_between(const platform& p, int ranks, bool aligned) {
   return beyond_pod(p, path, aligned ? std::min(1.0, std::max(1, p.gpus_per_rack()) / pod) : 1 - pod / ranks);
 }
 
-uplink_level level_of_uplinks(const platform& p) {
-  return pod_share(p) < 1 && leaf_share(p) >= 1 ? uplink_level::pods : uplink_level::leaves;
+bool limits(const platform& p, uplink_level level) {
+  if (level == uplink_level::leaves) return leaf_share(p) < 1;
+  return pod_share(p) < std::min(1.0, leaf_share(p));
 }
 
-bool both_levels_limit(const platform& p) { return leaf_share(p) < 1 && pod_share(p) < leaf_share(p); }
+bandwidth uplink_of(const platform& p, uplink_level level) {
+  if (!limits(p, level)) return p.fabric.nic_bandwidth;
+  const double share =
+      level == uplink_level::leaves ? leaf_share(p) / p.fabric.busy : pod_share(p) / p.fabric.busy_of_pod;
+  return p.fabric.nic_bandwidth * std::min(1.0, share);
+}
 
 bandwidth uplink_of(const platform& p) {
-  return p.fabric.nic_bandwidth * std::min(1.0, std::min(leaf_share(p), pod_share(p)) / p.fabric.busy);
+  return std::min(uplink_of(p, uplink_level::leaves), uplink_of(p, uplink_level::pods));
 }
 
 std::int64_t leaf_of(const platform& p, std::int64_t gpu) {
@@ -209,12 +216,12 @@ double gpus_per_leaf(const platform& p) {
   return links_of(p.fabric).down / ports_of(p.fabric, p.fabric.gpus_per_nic) * p.fabric.gpus_per_nic;
 }
 
-std::int64_t uplink_group_of(const platform& p, std::int64_t gpu) {
-  return level_of_uplinks(p) == uplink_level::pods ? gpu / p.fabric.pod_gpus : leaf_of(p, gpu);
+std::int64_t uplink_group_of(const platform& p, uplink_level level, std::int64_t gpu) {
+  return level == uplink_level::pods ? gpu / p.fabric.pod_gpus : leaf_of(p, gpu);
 }
 
-double gpus_per_uplink_group(const platform& p) {
-  return level_of_uplinks(p) == uplink_level::pods ? p.fabric.pod_gpus.read() : gpus_per_leaf(p);
+double gpus_per_uplink_group(const platform& p, uplink_level level) {
+  return level == uplink_level::pods ? p.fabric.pod_gpus.read() : gpus_per_leaf(p);
 }
 
 }  // namespace nvlsim::network

@@ -104,8 +104,9 @@ collective_run plan_collective(const platform& p, const stack& s, const collecti
   out.cost = price.cost;
   if (!w.ideal && w.skew == 1)
     out.spread = spread_of(s.collectives, out.hardware, {w.operation, w.size, price.group, {}}, price.cost);
-  network_traffic traffic = wire_traffic(w.operation, w.size * w.skew, price.group, price.cost.algorithm);
-  traffic.uplink = beyond_leaf(traffic.nic, path_of(out.hardware, w.operation, price.group));
+  const network_traffic traffic =
+      along(wire_traffic(w.operation, w.size * w.skew, price.group, price.cost.algorithm),
+            path_of(out.hardware, w.operation, price.group));
   out.demand = demand_on(out.hardware, {price.cost.time, price.latency, traffic});
   out.planned =
       f == fidelity::exact

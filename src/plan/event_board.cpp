@@ -26,8 +26,11 @@ bool possible(const network_demand& d, seconds duration) {
   const auto amount = [](bytes b) { return std::isfinite(b.base()) && b >= bytes{}; };
   const network_traffic& t = d.traffic;
   const auto amounts = [&](const port_bytes& b) { return amount(b.out) && amount(b.in); };
-  return amounts(t.nvlink) && amounts(t.nic) && amounts(t.uplink) && t.uplink.out <= t.nic.out &&
-         t.uplink.in <= t.nic.in && d.start >= seconds{} && d.latency >= seconds{} &&
+  const auto within = [](const port_bytes& b, const port_bytes& all) {
+    return b.out <= all.out && b.in <= all.in;
+  };
+  return amounts(t.nvlink) && amounts(t.nic) && amounts(t.uplink) && amounts(t.pod) && within(t.uplink, t.nic) &&
+         within(t.pod, t.nic) && d.start >= seconds{} && d.latency >= seconds{} &&
          d.start + d.latency <= d.end * (1 + 1e-12) && d.end <= duration * (1 + 1e-12);
 }
 

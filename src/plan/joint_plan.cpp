@@ -82,7 +82,8 @@ void add_traffic(plan& all, std::int32_t c, const steady_traffic& t) {
   const auto piece = [&](const port_bytes& b) { return port_bytes{b.out / pieces, b.in / pieces}; };
   const seconds duration = t.duration / pieces;
   operation_template w{t.name, {{part_kind::idle, t.name, duration, 1}}, {}, {}};
-  w.network = {network_demand{{piece(t.each.nvlink), piece(t.each.nic), piece(t.each.uplink)}, {}, duration}};
+  w.network = {network_demand{
+      {piece(t.each.nvlink), piece(t.each.nic), piece(t.each.uplink), piece(t.each.pod)}, {}, duration}};
   const std::int32_t sends = all.add_template(std::move(w));
   const std::int32_t before = t.start > seconds{} ? waiting_template(all, t.start) : -1;
   for (std::int64_t i = 0; i < t.flows; ++i) {

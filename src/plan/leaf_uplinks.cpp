@@ -14,21 +14,26 @@
 namespace nvlsim {
 namespace {
 
-/// GPUs under a leaf, by class.
+/// GPUs under a leaf, or a pod, by class.
 using leaf_content = std::map<std::int32_t, std::int64_t>;
 
-/// The up-links of a whole leaf, in each direction.
-bandwidth of_leaf(platform p) {
-  p.fabric.busy = 1;
-  return network::uplink_of(p) * network::gpus_per_uplink_group(p);
+platform with_all_sending(platform p) {
+  p.fabric.busy = p.fabric.busy_of_pod = 1;
+  return p;
+}
+
+/// The up-links of a whole leaf, or pod, in each direction.
+bandwidth of_leaf(const platform& p, network::uplink_level level) {
+  return network::uplink_of(with_all_sending(p), level) * network::gpus_per_uplink_group(p, level);
 }
 
 /// Leaves with different contents.
-std::set<leaf_content> kinds_of_leaves(const platform& p, const std::vector<class_place>& classes) {
+std::set<leaf_content> kinds_of_leaves(const platform& p, network::uplink_level level,
+                                       const std::vector<class_place>& classes) {
   std::map<std::int64_t, leaf_content> by_leaf;
   for (std::size_t c = 0; c < classes.size(); ++c)
     for (const std::int64_t gpu : classes[c].gpus)
-      ++by_leaf[network::uplink_group_of(p, gpu)][static_cast<std::int32_t>(c)];
+      ++by_leaf[network::uplink_group_of(p, level, gpu)][static_cast<std::int32_t>(c)];
   std::set<leaf_content> out;
   for (auto& [leaf, content] : by_leaf) out.insert(std::move(content));
   return out;
@@ -94,27 +99,13 @@ std::vector<std::int32_t> by_gpus(const std::vector<std::int32_t>& classes, cons
   return out;
 }
 
-}  // namespace
-
-bool uplinks_limit(const platform& p) {
-  platform all = p;
-  all.fabric.busy = 1;
-  return network::uplink_of(all) < p.fabric.nic_bandwidth;
-}
-
-double busiest_leaf(const platform& p, const std::vector<std::int64_t>& gpus) {
-  if (!uplinks_limit(p)) return 1;
-  std::map<std::int64_t, std::int64_t> by_leaf;
-  std::int64_t most = 0;
-  for (const std::int64_t gpu : gpus) most = std::max(most, ++by_leaf[network::uplink_group_of(p, gpu)]);
-  return std::min(1.0, static_cast<double>(most) / network::gpus_per_uplink_group(p));
-}
-
-std::vector<shared_uplink> uplinks_of(const platform& p, const std::vector<class_place>& classes) {
+/// The up-links of one level, which limits.
+std::vector<shared_uplink> uplinks_at(const platform& p, network::uplink_level level,
+                                      const std::vector<class_place>& classes) {
   std::vector<shared_uplink> out;
-  if (!uplinks_limit(p)) return out;
-  const bandwidth nic = p.fabric.nic_bandwidth, leaf = of_leaf(p);
-  const std::set<leaf_content> kinds = kinds_of_leaves(p, classes);
+  const char* const whose = level == network::uplink_level::pods ? "pod up-links" : "up-links";
+  const bandwidth nic = p.fabric.nic_bandwidth, leaf = of_leaf(p, level);
+  const std::set<leaf_content> kinds = kinds_of_leaves(p, level, classes);
   std::vector<std::int64_t> most(classes.size(), 0);     // GPUs of its job under a leaf, by class
   std::map<std::vector<std::int32_t>, bandwidth> joint;  // in the order of classes
   for (const leaf_content& content : kinds) {
@@ -134,9 +125,10 @@ std::vector<shared_uplink> uplinks_of(const platform& p, const std::vector<class
   }
   for (std::size_t i = 0; i < classes.size(); ++i)
     if (most[i] > 0)
-      out.push_back({fmt::format("up-links of class {}", i),
+      out.push_back({fmt::format("{} of class {}", whose, i),
                      std::min(leaf / static_cast<double>(most[i]), nic),
-                     {static_cast<std::int32_t>(i)}});
+                     {static_cast<std::int32_t>(i)},
+                     level});
   // What is alone under its leaf and has as much as its NIC needs none; the others meet there whatever they have.
   std::set<std::int32_t> meet;
   for (const auto& [members, capacity] : joint) meet.insert(members.begin(), members.end());
@@ -144,7 +136,30 @@ std::vector<shared_uplink> uplinks_of(const platform& p, const std::vector<class
                 [&](const shared_uplink& u) { return !(u.capacity < nic) && !meet.contains(u.classes.front()); });
   std::size_t number = 0;
   for (const auto& [members, capacity] : joint)
-    out.push_back({fmt::format("shared up-links {}", number++), capacity, members});
+    out.push_back({fmt::format("shared {} {}", whose, number++), capacity, members, level});
+  return out;
+}
+
+}  // namespace
+
+bool uplinks_limit(const platform& p) {
+  const platform all = with_all_sending(p);
+  return network::uplink_of(all) < p.fabric.nic_bandwidth;
+}
+
+double busiest_group(const platform& p, network::uplink_level level, const std::vector<std::int64_t>& gpus) {
+  if (!network::limits(p, level)) return 1;
+  std::map<std::int64_t, std::int64_t> by_group;
+  std::int64_t most = 0;
+  for (const std::int64_t gpu : gpus) most = std::max(most, ++by_group[network::uplink_group_of(p, level, gpu)]);
+  return std::min(1.0, static_cast<double>(most) / network::gpus_per_uplink_group(p, level));
+}
+
+std::vector<shared_uplink> uplinks_of(const platform& p, const std::vector<class_place>& classes) {
+  std::vector<shared_uplink> out;
+  for (const network::uplink_level level : network::uplink_levels)
+    if (network::limits(with_all_sending(p), level))
+      for (shared_uplink& u : uplinks_at(p, level, classes)) out.push_back(std::move(u));
   return out;
 }
 

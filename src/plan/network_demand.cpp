@@ -56,7 +56,7 @@ int bursts_of(const std::vector<operation_part>& parts) {
 
 network_traffic scaled(const network_traffic& t, double factor) {
   const auto way = [factor](const port_bytes& b) { return port_bytes{b.out * factor, b.in * factor}; };
-  return {way(t.nvlink), way(t.nic), way(t.uplink)};
+  return {way(t.nvlink), way(t.nic), way(t.uplink), way(t.pod)};
 }
 
 priced_transfer operator+(const priced_transfer& a, const priced_transfer& b) {
@@ -65,7 +65,7 @@ priced_transfer operator+(const priced_transfer& a, const priced_transfer& b) {
   return {a.time + b.time,
           a.latency + b.latency,
           {sum(a.traffic.nvlink, b.traffic.nvlink), sum(a.traffic.nic, b.traffic.nic),
-           sum(a.traffic.uplink, b.traffic.uplink)},
+           sum(a.traffic.uplink, b.traffic.uplink), sum(a.traffic.pod, b.traffic.pod)},
           a.size + b.size,
           longer.group,
           longer.kind,
@@ -75,14 +75,14 @@ priced_transfer operator+(const priced_transfer& a, const priced_transfer& b) {
 priced_transfer price_transfer(const collective_profile& profile, const platform& p, collective c, bytes size,
                                communicator g) {
   const collective_cost cost = collective_time(profile, p, {c, size, g});
-  network_traffic traffic = wire_traffic(c, size, g, cost.algorithm);
-  traffic.uplink = beyond_leaf(traffic.nic, path_of(p, c, g));
+  const network_traffic traffic = along(wire_traffic(c, size, g, cost.algorithm), path_of(p, c, g));
   return {cost.time, collective_time(profile, p, {c, {}, g}).time, traffic, size, g, name(c), cost.algorithm};
 }
 
 network_demand demand_on(const platform& p, const priced_transfer& t) {
   const seconds wire = std::max({busy(t.traffic.nvlink, p.gpu.nvlink), busy(t.traffic.nic, p.fabric.nic_bandwidth),
-                                 busy(t.traffic.uplink, network::uplink_of(p))});
+                                 busy(t.traffic.uplink, network::uplink_of(p, network::uplink_level::leaves)),
+                                 busy(t.traffic.pod, network::uplink_of(p, network::uplink_level::pods))});
   if (wire <= t.time) return {t.traffic, std::clamp(t.latency, seconds{}, t.time - wire), t.time};
   const double carried = t.time / wire;
   return {scaled(t.traffic, carried), seconds{}, t.time};

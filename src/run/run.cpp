@@ -128,8 +128,9 @@ bool crosses_uplinks(const plan& p, const platform& hardware) {
   const constants_unrecorded text;
   return uplinks_limit(hardware) &&
          std::any_of(p.templates.begin(), p.templates.end(), [](const operation_template& t) {
-           return std::any_of(t.network.begin(), t.network.end(),
-                              [](const network_demand& d) { return d.traffic.uplink != port_bytes{}; });
+           return std::any_of(t.network.begin(), t.network.end(), [](const network_demand& d) {
+             return d.traffic.uplink != port_bytes{} || d.traffic.pod != port_bytes{};
+           });
          });
 }
 

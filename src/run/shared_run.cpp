@@ -131,7 +131,7 @@ steady_traffic traffic_of(const background_traffic& b, seconds horizon) {
   port_bytes way{sent, sent};
   if (incast || (b.pattern == traffic_pattern::storage && b.reads)) way.out = {};
   if (b.pattern == traffic_pattern::storage && !b.reads) way.in = {};
-  out.each.nic = out.each.uplink = way;
+  out.each.nic = out.each.uplink = out.each.pod = way;
   return out;
 }
 
@@ -352,7 +352,8 @@ std::vector<planned_job> plan_jobs(const scenario& s, const shared_workload& w,
   if (!reasons.empty()) return out;
   for (const cluster_job& job : w.jobs) {
     planned_job& j = out.emplace_back(planned_job{&job, s.platform, {}, nvlsim::gpus_of(job, s.platform), 0});
-    j.hardware.fabric.busy = busiest_leaf(s.platform, j.gpus);
+    j.hardware.fabric.busy = busiest_group(s.platform, network::uplink_level::leaves, j.gpus);
+    j.hardware.fabric.busy_of_pod = busiest_group(s.platform, network::uplink_level::pods, j.gpus);
     spread_racks(j);
     for (const std::string& reason : plan_job(j, s.simulation.fold)) reasons.push_back(job.name + ": " + reason);
   }
@@ -384,8 +385,12 @@ platform run_shared(run_record& out, const scenario& s, const shared_workload& w
   std::vector<planned_job> jobs = plan_jobs(s, w, r.reasons);
   platform fabric = s.platform;
   if (!r.reasons.empty()) return fabric;
-  fabric.fabric.busy = 0;
-  for (const planned_job& j : jobs) fabric.fabric.busy = std::max(fabric.fabric.busy, j.hardware.fabric.busy);
+  fabric.fabric.busy = fabric.fabric.busy_of_pod = 0;
+  for (const planned_job& j : jobs) {
+    const fabric_spec& own = j.hardware.fabric;
+    fabric.fabric.busy = std::max(fabric.fabric.busy, own.busy);
+    fabric.fabric.busy_of_pod = std::max(fabric.fabric.busy_of_pod, own.busy_of_pod);
+  }
   const bool limit = uplinks_limit(s.platform);
   const std::vector<shared_uplink> uplinks = uplinks_of(s.platform, together(jobs, w, {1.0_s, limit}).places);
   std::vector<joint_record> alone;

@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "nvlsim/config/reader.hpp"
-#include "nvlsim/network/fabric_path.hpp"
 #include "nvlsim/scenario/inputs.hpp"
 #include "nvlsim/scenario/parse_scenario.hpp"
 #include "nvlsim/scenario/scenario.hpp"
@@ -290,8 +289,7 @@ void read_requests(scenario& s, const config::document& doc, diagnostics& proble
 }
 
 /// Checks that the workload supports the network fidelity.
-void check_fidelity(const scenario& s, const platform& hardware, const config::document& doc,
-                    diagnostics& problems) {
+void check_fidelity(const scenario& s, const config::document& doc, diagnostics& problems) {
   const fidelity f = s.simulation.network;
   std::string what;
   const bool parts =
@@ -314,8 +312,6 @@ void check_fidelity(const scenario& s, const platform& hardware, const config::d
              w && f == fidelity::flow && !w->prefill_pool) {
     what = "inference without a prefill pool has no operations that share the network; use closed";
   }
-  if (what.empty() && f == fidelity::flow && network::both_levels_limit(hardware))
-    what = std::string(network::one_level_only) + ", or use closed";
   const std::string pointer = "/simulation/fidelity";
   if (!what.empty()) problems.add(doc.origin_of(pointer).where, pointer, what);
 }
@@ -458,7 +454,7 @@ scenario read_document(config::document text, const reading& of, diagnostics& pr
               "training, inference, and operation with jobs or a fleet of its own; a queue has no power or price "
               "of its jobs");
   r.done();
-  if (own.empty()) check_fidelity(s, in->hardware.content, doc, own);
+  if (own.empty()) check_fidelity(s, doc, own);
   if (own.empty()) check_stack(r, s, in->software->file.content);
   for (problem& p : own.sorted()) problems.add(p);
   if (!problems.empty()) return s;

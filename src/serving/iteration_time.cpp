@@ -269,7 +269,7 @@ time_and_energy iteration_costs::all_reduce(double rows, double width) const {
                     group,
                     name(collective::all_reduce),
                     library.algorithm};
-  t.traffic.uplink = beyond_leaf(t.traffic.nic, path_of(platform_, collective::all_reduce, group));
+  t.traffic = along(t.traffic, path_of(platform_, collective::all_reduce, group));
   if (domains > 1) return transferred(t, size * 2);
   if (const auto start = custom_all_reduce_time(profile, platform_, {}, workload_.tp)) {
     const auto full = custom_all_reduce_time(profile, platform_, size, workload_.tp);

@@ -328,7 +328,7 @@ void expert_parallel(builder& b, const training_context& c, const layer_spec& l,
       outside{on_nic * there_and_back, on_nic * there_and_back};
   const priced_transfer t{both,
                           c.framework.ep_launch * 2,
-                          {inside, outside, beyond_leaf(outside, path)},
+                          along({inside, outside}, path),
                           bytes::from_base(token_bytes),
                           g,
                           "expert_exchange",

@@ -15,8 +15,8 @@ namespace nvlsim {
 /// fractions of the capacity.
 struct link_use {
   std::int32_t rank_class = 0;  ///< -1: shared up-links
-  /// "nvlink out" or what the links of a domain are called, "nic in"; "uplink out": the GPU's share of its leaf's
-  /// up-links
+  /// "nvlink out" or what the links of a domain are called, "nic in"; "uplink out", "pod uplink out": the GPU's
+  /// share of the up-links of its leaf and pod, where they limit
   std::string name;
   bytes carried;
   double mean = 0, peak = 0;  ///< mean and highest share over the run

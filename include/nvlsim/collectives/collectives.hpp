@@ -122,21 +122,22 @@ struct port_bytes {
   bytes out, in;
   friend bool operator==(const port_bytes&, const port_bytes&) = default;
 };
-/// Bytes through the two ports of a GPU. `uplink`: those of the NIC that cross the up-links of its leaf.
+/// Bytes through the two ports of a GPU. `uplink` and `pod`: those of the NIC that cross up-links of its leaf and
+/// of its pod, where those limit.
 struct network_traffic {
-  port_bytes nvlink, nic, uplink = {};
+  port_bytes nvlink, nic, uplink = {}, pod = {};
   friend bool operator==(const network_traffic&, const network_traffic&) = default;
 };
-/// Bytes that the busiest rank of a collective sends and receives, without `uplink`. `algorithm` is a name that
-/// `collective_time` returns. [docs/collectives.md#wire-bytes]
+/// Bytes that the busiest rank of a collective sends and receives, without `uplink` and `pod`. `algorithm` is a
+/// name that `collective_time` returns. [docs/collectives.md#wire-bytes]
 network_traffic wire_traffic(collective c, bytes size, communicator g, std::string_view algorithm);
 
 /// Path between NICs of a collective across domains. [docs/collectives.md#fabric-conditions]
 network::fabric_path path_of(const platform& p, collective c, communicator g);
 /// The platform as the group sees it if no other GPU sends: of a leaf's NICs only the group's share its up-links.
 platform only_group_on(platform p, communicator g);
-/// The bytes of `nic` that leave their leaf on this path.
-port_bytes beyond_leaf(const port_bytes& nic, const network::fabric_path& path);
+/// The traffic with those bytes of its NIC that leave their leaf, and their pod, on this path.
+network_traffic along(network_traffic t, const network::fabric_path& path);
 
 /// busbw / algbw of nccl-tests: 2(n-1)/n for all-reduce, (n-1)/n for gather, scatter and all-to-all, else 1; and 2
 /// for the neighbour exchange, which nccl-tests does not have.

@@ -1,6 +1,7 @@
 // Bandwidth of a NIC across a fabric that may be oversubscribed, damaged or badly routed.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "nvlsim/platform/platform.hpp"
@@ -9,9 +10,10 @@ namespace nvlsim::network {
 
 /// The path between two NICs while all GPUs send at once.
 struct fabric_path {
-  bandwidth nic;       ///< available to each GPU
-  int switches = 1;    ///< along the path
-  double leaving = 0;  ///< share of the traffic that crosses the up-links of its group (`uplink_of`)
+  bandwidth nic;           ///< available to each GPU
+  int switches = 1;        ///< along the path
+  double leaving = 0;      ///< share of the traffic that crosses up-links of leaves, where they limit
+  double leaving_pod = 0;  ///< the same of pods; where leaves limit, too, not more than `leaving`
 };
 
 /// The path among `ranks` GPUs. Beyond one leaf, GPUs share the up-links of their leaf. `aligned` traffic stays on
@@ -24,19 +26,17 @@ fabric_path path_between(const platform& p, int ranks, bool aligned);
 /// partners are on another share its up-links.
 fabric_path path_of_shift(const platform& p, std::int64_t stride);
 
-/// The level of switches whose up-links several flows share: leaves, or pods where only those limit.
+/// Switches whose up-links several flows share. What leaves a pod has left a leaf before.
 enum class uplink_level { leaves, pods };
-uplink_level level_of_uplinks(const platform& p);
-/// Whether both levels limit, so that one of them is not simulated where traffic meets.
-bool both_levels_limit(const platform& p);
-/// Why `flow` refuses such a fabric.
-inline constexpr const char* one_level_only =
-    "flow shares the up-links of one level of switches, and both leaves (/platform/fabric/oversubscription, "
-    "failures, routing) and pods (/platform/fabric/pod_oversubscription) limit; set one of them to 1";
+inline constexpr std::array<uplink_level, 2> uplink_levels = {uplink_level::leaves, uplink_level::pods};
+/// Whether the NICs below the up-links of a level can send more through the levels below than the up-links carry.
+/// Not where the fabric is non-blocking and whole, fits in one leaf or pod, or has no known switches.
+bool limits(const platform& p, uplink_level level);
 
-/// What each GPU gets of the up-links of its leaf, or pod, when the fraction `busy` of all GPUs sends at once. The
-/// NIC's bandwidth where up-links limit nothing: the fabric is non-blocking and whole, fits in one leaf, or has no
-/// known switches.
+/// What each GPU gets of the up-links of its leaf, or its pod, when the share `busy`, or `busy_of_pod`, of all
+/// GPUs there sends at once. The NIC's bandwidth where the level does not limit.
+bandwidth uplink_of(const platform& p, uplink_level level);
+/// The lesser of both levels.
 bandwidth uplink_of(const platform& p);
 
 /// The leaf of a GPU's NIC. Leaves of one rail have consecutive numbers. Requires known switches.
@@ -45,10 +45,10 @@ std::int64_t leaf_of(const platform& p, std::int64_t gpu);
 bool is_one_leaf(const platform& p);
 /// GPUs whose NICs fill a leaf.
 double gpus_per_leaf(const platform& p);
-/// The leaf of a GPU, or its pod where only pods limit: GPUs of one number share up-links.
-std::int64_t uplink_group_of(const platform& p, std::int64_t gpu);
+/// The leaf of a GPU, or its pod: GPUs of one number share the up-links of the level. Requires that it limits.
+std::int64_t uplink_group_of(const platform& p, uplink_level level, std::int64_t gpu);
 /// GPUs whose NICs fill a leaf, or a pod.
-double gpus_per_uplink_group(const platform& p);
+double gpus_per_uplink_group(const platform& p, uplink_level level);
 
 /// The most connections in one of `bins`, over the mean, when a hash distributes `mean` connections per bin. If
 /// the mean is below one, many bins are empty.

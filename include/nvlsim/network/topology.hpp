@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "nvlsim/network/fabric_path.hpp"
 #include "nvlsim/platform/platform.hpp"
 #include "nvlsim/units/units.hpp"
 
@@ -18,12 +19,14 @@ struct port {
 };
 
 /// A capacity that several ports share in each direction: the up-links of a leaf, a degraded spine, a rail. Only
-/// traffic beyond it needs it; traffic between its ports does not.
+/// traffic beyond it needs it; traffic between its ports does not. Traffic beyond a pod needs those of its leaf,
+/// too.
 struct aggregate {
   std::string name;
   bandwidth up, down;
   /// Indices into star::ports. One that is listed k times stands for k ports that do the same.
   std::vector<std::size_t> ports;
+  uplink_level level = uplink_level::leaves;
 };
 
 /// One fabric. Traffic between two ports is limited only by the capacities of the ports and, if it goes beyond

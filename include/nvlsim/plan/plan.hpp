@@ -145,12 +145,13 @@ struct message_facts {
   std::int32_t micro_batch = -1, peer = no_peer;  ///< as of `operation`
 };
 
-/// Up-links of a leaf that the NICs of one or more classes share, in each direction: the part of one GPU for one
-/// class; for several, of as many GPUs as there are classes.
+/// Up-links of a leaf or a pod that the NICs of one or more classes share, in each direction: the part of one GPU
+/// for one class; for several, of as many GPUs as there are classes.
 struct shared_uplink {
   std::string name;
   bandwidth capacity;
   std::vector<std::int32_t> classes;
+  network::uplink_level level = network::uplink_level::leaves;
 };
 
 /// A whole simulation. It is acyclic for valid inputs; otherwise, the simulation engine reports a deadlock.

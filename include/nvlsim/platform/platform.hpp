@@ -125,6 +125,7 @@ struct fabric_spec {
                 failed_cables = 0;  ///< switches of the top; up-links of the leaf that lost most
   bool sharp = false;               ///< collectives may use the switches' reduction
   double busy = 1;                  ///< share of a leaf's NICs that may send at once; 1 unless all jobs are known
+  double busy_of_pod = 1;           ///< the same of a pod's NICs
   bool host_driven = false;         ///< a process on the host moves every message: TCP, or no RDMA into the GPU
   friend bool operator==(const fabric_spec&, const fabric_spec&) = default;
 };

@@ -144,3 +144,110 @@ TEST_CASE("An exchange inside an operation flows once another class comes to its
   CHECK(t.spans[0][0][0].end_s == Approx(70e-3).epsilon(1e-6));
   CHECK(t.spans[1][0][1].end_s == Approx(90e-3).epsilon(1e-6));
 }
+
+namespace {
+
+/// A hundred and twenty-eight racks under leaves of 96 down and 48 up, in pods of 16 racks whose spines have
+/// `ratio` times as many links down as up.
+platform cluster_of_pods(double ratio) {
+  platform p = cluster(2);
+  p.racks = 128;
+  p.fabric.pod_gpus = 1152;
+  p.fabric.pod_oversubscription = ratio;
+  return p;
+}
+
+/// What of a gigabyte leaves the leaf, and of that the pod.
+struct share_leaving {
+  double leaf = 0, pod = 0;
+};
+
+/// When such transfers end that run side by side on one GPU and each take, alone, what the slowest link needs.
+std::vector<double> side_by_side(const platform& p, const std::vector<share_leaving>& leaving) {
+  plan all;
+  plans::add_class(all, "rank");
+  all.classes[0].streams.resize(leaving.size());
+  for (std::size_t i = 0; i < leaving.size(); ++i) {
+    const auto time_at = [&](double share, network::uplink_level level) {
+      return gigabyte * share / network::uplink_of(p, level).base();
+    };
+    const seconds t = seconds::from_base(
+        std::max({gigabyte / test::nic_rate, time_at(leaving[i].leaf, network::uplink_level::leaves),
+                  time_at(leaving[i].pod, network::uplink_level::pods)}));
+    operation_template w{"transfer", {{part_kind::dp, "transfer", t, 1}}, {}, {}};
+    w.network = {network_demand{
+        {{}, both(gigabyte), both(gigabyte * leaving[i].leaf), both(gigabyte * leaving[i].pod)}, {}, t}};
+    all.append(all.classes[0].streams[i], all.add_template(std::move(w)), {});
+  }
+  std::vector<double> out;
+  const timeline t = simulate(all, p, {fidelity::flow});
+  for (const auto& s : t.spans[0]) out.push_back(s.back().end_s);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("What leaves a pod shares the up-links of its leaf and of its pod") {
+  constexpr double t = gigabyte / test::nic_rate;
+  const platform p = cluster_of_pods(4);
+  CHECK(network::uplink_of(p, network::uplink_level::leaves).base() == exactly(test::nic_rate / 2));
+  CHECK(network::uplink_of(p, network::uplink_level::pods).base() == exactly(test::nic_rate / 8));
+  CHECK(side_by_side(p, {share_leaving{1, 1}})[0] == exactly(8 * t));
+  // Two share the pod's. One that stays in the pod has what they leave of the leaf's half, one under the leaf what
+  // all leave of the port.
+  const std::vector<double> ends = side_by_side(p, {{1, 1}, {1, 1}, {1, 0}, {0, 0}});
+  CHECK(ends[0] == exactly(16 * t));
+  CHECK(ends[1] == exactly(16 * t));
+  CHECK(ends[2] == exactly(t / 0.375));
+  CHECK(ends[3] == exactly(2 * t));
+  // Half of a transfer leaves the leaf, and half of that the pod.
+  CHECK(side_by_side(p, {share_leaving{0.5, 0.25}})[0] == exactly(2 * t));
+}
+
+TEST_CASE("Traffic that stays in a pod does not feel the pod's up-links") {
+  for (const double ratio : {1.0, 4.0, 64.0}) {
+    CHECK(side_by_side(cluster_of_pods(ratio), {share_leaving{1, 0}})[0] == exactly(2e9 / test::nic_rate));
+    CHECK(side_by_side(cluster_of_pods(ratio), {share_leaving{1, 0}, {1, 0}})[1] == exactly(4e9 / test::nic_rate));
+  }
+}
+
+TEST_CASE("A slower upper level makes nothing faster, and one that does not limit changes nothing") {
+  const std::vector<std::vector<share_leaving>> sets = {
+      {{1, 1}}, {{1, 1}, {1, 0}}, {{1, 0.5}, {0.5, 0.25}, {0, 0}}, {{0.3, 0.1}, {1, 0.9}, {0.7, 0.7}, {0.2, 0}}};
+  for (const std::vector<share_leaving>& set : sets) {
+    const std::vector<double> without = side_by_side(cluster(2), set);
+    double before = 0;
+    for (const double ratio : {1.0, 1.5, 2.0, 4.0, 16.0}) {
+      const std::vector<double> ends = side_by_side(cluster_of_pods(ratio), set);
+      const double last = *std::max_element(ends.begin(), ends.end());
+      CHECK(last >= before * (1 - 1e-9));
+      before = last;
+      if (ratio > 1) continue;
+      for (std::size_t i = 0; i < ends.size(); ++i) CHECK(ends[i] == exactly(without[i]));
+    }
+  }
+}
+
+TEST_CASE("Classes under different leaves meet at the up-links of their pod") {
+  const platform p = cluster_of_pods(4);
+  const bandwidth leaf = bandwidth::from_base(test::nic_rate / 2), pod = bandwidth::from_base(test::nic_rate / 8);
+  const auto pods = network::uplink_level::pods;
+  plan all;
+  for (const char* name : {"a", "b"}) plans::add_class(all, name);
+  operation_template w{"transfer", {{part_kind::dp, "transfer", seconds::from_base(1e9 / pod.base()), 1}}, {}, {}};
+  w.network = {network_demand{{{}, both(1e9), both(1e9), both(1e9)}, {}, w.parts[0].duration}};
+  const std::int32_t sends = all.add_template(std::move(w));
+  for (rank_class& c : all.classes) all.append(c.streams[0], sends, {});
+  all.uplinks = {{"a", leaf, {0}},
+                 {"b", leaf, {1}},
+                 {"pod of a", pod, {0}, pods},
+                 {"pod of b", pod, {1}, pods},
+                 {"of both", pod, {0, 1}, pods}};
+  const timeline apart = simulate(all, p, {fidelity::flow});
+  for (const auto& c : apart.spans) CHECK(c[0][0].end_s == exactly(16e9 / test::nic_rate));
+  // Three GPUs of a and one of b: each has a quarter of what four have.
+  all.uplinks.back().classes = {0, 0, 0, 1};
+  all.uplinks.back().capacity = pod * 2;
+  for (const auto& c : simulate(all, p, {fidelity::flow}).spans)
+    CHECK(c[0][0].end_s == exactly(16e9 / test::nic_rate));
+}

@@ -190,17 +190,23 @@ TEST_CASE("Pods share what their spines have towards the other pods") {
   p.fabric.oversubscription = 2;
   CHECK(share(p, 9216) == Approx(1.0 / 14 / 0.75));
   CHECK(share(p, 2304) == Approx(0.5));
-  CHECK(network::both_levels_limit(p));
+  CHECK((limits(p, network::uplink_level::leaves) && limits(p, network::uplink_level::pods)));
+  CHECK(network::uplink_of(p, network::uplink_level::leaves) / p.fabric.nic_bandwidth == Approx(0.5));
+  CHECK(network::uplink_of(p, network::uplink_level::pods) / p.fabric.nic_bandwidth == Approx(1.0 / 14));
+  CHECK(path_between(p, 9216, false).leaving == 1);
+  CHECK(path_between(p, 9216, false).leaving_pod == Approx(0.75));
+  CHECK(path_between(p, 2304, false).leaving_pod == 0);
   p.fabric.oversubscription = 1;
-  CHECK_FALSE(network::both_levels_limit(p));
+  CHECK(path_between(p, 9216, false).leaving == 0);
   // Without oversubscription pods change nothing, and one pod is none.
-  CHECK(network::level_of_uplinks(p) == network::uplink_level::pods);
+  CHECK_FALSE(limits(p, network::uplink_level::leaves));
+  CHECK(limits(p, network::uplink_level::pods));
   p.fabric.pod_oversubscription = 1;
   CHECK(share(p, 9216) == 1);
   p.fabric.pod_oversubscription = 7;
   p.fabric.pod_gpus = 9216;
   CHECK(share(p, 9216) == 1);
-  CHECK(whole.leaving == Approx(0.75));
+  CHECK(whole.leaving_pod == Approx(0.75));
 }
 
 TEST_CASE("Paths get no faster with more oversubscription of pods or smaller pods") {
@@ -226,9 +232,9 @@ TEST_CASE("GPUs of a pod have its up-links together, and broken switches of the 
   p.fabric.pod_gpus = 1152;
   p.fabric.pod_oversubscription = 4;
   CHECK(network::uplink_of(p) / p.fabric.nic_bandwidth == Approx(0.25));
-  CHECK(network::gpus_per_uplink_group(p) == 1152);
-  CHECK(network::uplink_group_of(p, 1151) == 0);
-  CHECK(network::uplink_group_of(p, 1152) == 1);
+  CHECK(network::gpus_per_uplink_group(p, network::uplink_level::pods) == 1152);
+  CHECK(network::uplink_group_of(p, network::uplink_level::pods, 1151) == 0);
+  CHECK(network::uplink_group_of(p, network::uplink_level::pods, 1152) == 1);
   const auto top = static_cast<double>(size_fat_tree(p.fabric, p.gpus()).switches.back());
   p.fabric.failed_spines = 2;
   CHECK(network::uplink_of(p) / p.fabric.nic_bandwidth == Approx(0.25 * (1 - 2 / top)));

@@ -79,18 +79,18 @@ TEST_CASE("Background traffic is a stream for each of its flows") {
 
 TEST_CASE("Leaves hold the GPUs of their rail in order") {
   platform p = cluster(8);
-  CHECK(network::gpus_per_uplink_group(p) == 128);
-  CHECK(network::uplink_group_of(p, 0) == network::uplink_group_of(p, 127));
-  CHECK(network::uplink_group_of(p, 128) == network::uplink_group_of(p, 0) + 1);
+  CHECK(network::gpus_per_uplink_group(p, network::uplink_level::leaves) == 128);
+  CHECK(network::leaf_of(p, 0) == network::leaf_of(p, 127));
+  CHECK(network::leaf_of(p, 128) == network::leaf_of(p, 0) + 1);
   p.fabric.rails = 4;
-  CHECK(network::uplink_group_of(p, 0) == network::uplink_group_of(p, 4 * 127));
-  CHECK(network::uplink_group_of(p, 4 * 128) == network::uplink_group_of(p, 0) + 1);
-  CHECK(network::uplink_group_of(p, 0) != network::uplink_group_of(p, 1));
+  CHECK(network::leaf_of(p, 0) == network::leaf_of(p, 4 * 127));
+  CHECK(network::leaf_of(p, 4 * 128) == network::leaf_of(p, 0) + 1);
+  CHECK(network::leaf_of(p, 0) != network::leaf_of(p, 1));
 }
 
 TEST_CASE("Where the fabric is non-blocking, up-links limit nothing") {
   CHECK(uplinks_of(cluster(1), {{0, range(0, 256)}, {1, range(256, 256)}}).empty());
-  CHECK(busiest_leaf(cluster(1), range(0, 64)) == 1);
+  CHECK(busiest_group(cluster(1), network::uplink_level::leaves, range(0, 64)) == 1);
 }
 
 TEST_CASE("Jobs in blocks of leaves have their up-links to themselves") {
@@ -101,13 +101,13 @@ TEST_CASE("Jobs in blocks of leaves have their up-links to themselves") {
     CHECK(u.classes.size() == 1);
     CHECK(share(u, p) == Approx(0.5));
   }
-  CHECK(busiest_leaf(p, range(0, 960)) == 1);
+  CHECK(busiest_group(p, network::uplink_level::leaves, range(0, 960)) == 1);
 }
 
 TEST_CASE("Jobs that alternate rack by rack have twice as much alone, and share it") {
   const platform p = cluster(8);  // 128 down, 16 up: two racks
   const auto a = every_second(0, 8), b = every_second(1, 8);
-  CHECK(busiest_leaf(p, a) == Approx(0.5));
+  CHECK(busiest_group(p, network::uplink_level::leaves, a) == Approx(0.5));
   const auto uplinks = uplinks_of(p, {{0, a}, {1, b}});
   REQUIRE(uplinks.size() == 3);
   CHECK(share(uplinks[0], p) == Approx(0.25));
@@ -163,4 +163,28 @@ TEST_CASE("However jobs are mixed, they share full leaves, and few up-links are 
         return u.classes.size() > 1 && std::find(u.classes.begin(), u.classes.end(), c) != u.classes.end();
       }));
   }
+}
+
+TEST_CASE("Jobs in blocks of leaves meet at the up-links of their pod") {
+  platform p = cluster(2);  // leaves of 96
+  p.fabric.pod_gpus = 1152;
+  p.fabric.pod_oversubscription = 4;
+  const auto pods = network::uplink_level::pods;
+  const auto a = range(0, 576), b = range(576, 576);
+  CHECK(busiest_group(p, network::uplink_level::leaves, a) == 1);
+  CHECK(busiest_group(p, pods, a) == Approx(0.5));
+  const auto uplinks = uplinks_of(p, {{0, a}, {1, b}});
+  REQUIRE(uplinks.size() == 5);
+  for (const std::size_t i : {0, 1}) {
+    CHECK(uplinks[i].level == network::uplink_level::leaves);
+    CHECK(share(uplinks[i], p) == Approx(0.5));
+  }
+  for (const std::size_t i : {2, 3, 4}) {
+    CHECK(uplinks[i].level == pods);
+    CHECK(share(uplinks[i], p) == Approx(0.25));  // an eighth, of twice as many GPUs
+  }
+  CHECK(uplinks[4].classes == std::vector<std::int32_t>{0, 1});
+  // In pods of their own each has its pod to itself.
+  p.fabric.pod_gpus = 576;
+  CHECK(uplinks_of(p, {{0, a}, {1, b}}).size() == 4);
 }
