@@ -249,13 +249,10 @@ collective_cost fused_all_reduce(const collective_profile& profile, const platfo
   return *cost;
 }
 
-/// Links on which expert exchanges were measured: all of their rows are of GB200-NVL72.
-constexpr std::string_view links_of_exchanges = "nvlink5";
-
 /// Whether expert exchanges were measured on such links; elsewhere their rate is derived from that of the links.
 bool exchanges_measured(const collective_profile& profile, const platform& p, communicator g) {
   const collectives::domain_kind domain = collectives::kind_of_domain(profile, p.gpu);
-  return domain.name == links_of_exchanges && !domain.derived &&
+  return domain.name == profile.expert_links && !domain.derived &&
          nvlink_ratio(profile, p, domain.name, g.max_members(), collective::all_to_all) == 1 &&
          more_per_hop(p, g.max_members()) == seconds{};
 }

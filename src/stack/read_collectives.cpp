@@ -162,7 +162,7 @@ template <class T>
 std::map<std::string, T> entries(reader& table, T (*one)(reader&)) {
   std::map<std::string, T> out;
   for (const std::string& n : table.names()) {
-    if (n == "kind" || n == "source") continue;  // belongs to the whole table
+    if (n == "kind" || n == "source" || n == "links") continue;  // belongs to the whole table
     reader r = table.child(n);
     out.emplace(n, one(r));
     r.done();
@@ -214,7 +214,10 @@ collective_profile read_collectives(reader& r) {
   c.fabric = nested<fabric_collective>(r, "fabric", across, read_fabric);
   c.all_to_all = table(r, "all_to_all", read_all_to_all);
   c.custom = table(r, "custom", read_custom);
-  c.expert = table(r, "expert_exchange", read_expert);
+  if (auto e = r.find_child("expert_exchange")) {
+    if (e->has("links")) c.expert_links = e->string("links");
+    c.expert = entries(*e, read_expert);
+  }
   c.expert_nic_share = r.number_or("expert_nic_share", 1, share);
   if (auto s = r.find_child("spreads")) c.spreads = read_spreads(*s);
   check_like(r, c);
@@ -363,13 +366,15 @@ value written(const std::map<std::string, T>& entries) {
 }  // namespace
 
 value write_collectives(const collective_profile& c) {
+  value expert = written(c.expert);
+  if (!c.expert_links.empty()) expert.set("links", c.expert_links);
   return value{value::object{{"measured_on", written(c.measured_on)},
                              {"tuning", written(c.tuning)},
                              {"domain", written(c.domain)},
                              {"fabric", written(c.fabric)},
                              {"all_to_all", written(c.all_to_all)},
                              {"custom", written(c.custom)},
-                             {"expert_exchange", written(c.expert)},
+                             {"expert_exchange", std::move(expert)},
                              {"expert_nic_share", c.expert_nic_share.peek()}}};
 }
 

@@ -289,6 +289,7 @@ struct collective_profile {
   std::map<std::string, fabric_all_to_all> all_to_all;                     ///< fabric -> parameters
   std::map<std::string, custom_all_reduce> custom;                         ///< GPU or domain kind -> parameters
   std::map<std::string, expert_exchange> expert;     ///< "two_sided_dispatch_bf16" -> parameters
+  std::string expert_links;                          ///< kind of the domain on which `expert` was measured
   constant<double> expert_nic_share = 1;             ///< share of the nominal NIC rate that exchange kernels reach
   std::map<std::string, collective_spread> spreads;  ///< "domain/nvlink5/all_reduce" -> spread
   friend bool operator==(const collective_profile&, const collective_profile&) = default;
