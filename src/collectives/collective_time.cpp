@@ -149,17 +149,26 @@ double nvlink_ratio(const collective_profile& profile, const platform& p, const 
   return p.gpu.nvlink / *m->nvlink * collectives::links_reaching(p, members) * relayed;
 }
 
-/// What each hop takes longer in a domain whose planes have two levels of switches: a message between leaves
+/// What a hop between two leaves takes longer in a domain whose planes have two levels of switches: the message
 /// crosses three switches in place of one.
 seconds more_per_hop(const platform& p, int members) {
   if (p.rack.nvlink_levels < 2 || members <= p.rack.nvlink_switch_ports / 2) return {};
   return p.rack.nvlink_switch_latency * 2.0;
 }
 
-domain_collective with_longer_hops(domain_collective d, seconds more) {
-  for (protocol_params* x : {&d.ll, &d.simple}) x->hop += more;
+/// The share of hops that lead to another leaf. A ring goes through the GPUs of a leaf one after the other; what
+/// has other partners in each step is taken to send all of them to other leaves.
+double between_leaves(const platform& p, const call& c) {
+  const std::string_view algorithm = c.options.algorithm;
+  const bool ring = c.kind != collective::all_to_all && (algorithm.empty() || algorithm == "ring");
+  return ring ? std::min(1.0, 2.0 / p.rack.nvlink_switch_ports) : 1;  // half of a leaf's ports lead to GPUs
+}
+
+/// `share` of the hops take longer.
+domain_collective with_longer_hops(domain_collective d, seconds more, double share) {
+  for (protocol_params* x : {&d.ll, &d.simple}) x->hop += more * share;
   for (auto* x : {&d.ll_few, &d.ll128, &d.simple_few})
-    if (*x) (*x)->hop += more;
+    if (*x) (*x)->hop += more * share;
   // Up to the switches that add, and down again.
   if (d.nvls_rate) d.nvls_latency += more * 2.0;
   return d;
@@ -325,7 +334,8 @@ collective_cost collective_time(const collective_profile& profile, const platfor
     as_measured = &scaled.emplace(on_nvlink(*as_measured, ratio));
     if (tuning) tuning = &scaled_tuning.emplace(on_nvlink(*tuning, ratio));
   }
-  if (longer > seconds{}) as_measured = &scaled.emplace(with_longer_hops(*as_measured, longer));
+  if (longer > seconds{})
+    as_measured = &scaled.emplace(with_longer_hops(*as_measured, longer, between_leaves(p, c)));
   const domain_collective& d = *as_measured;
   if (g.domains == 1) {
     const collectives::estimate e = collectives::in_domain(c, d, tuning);
