@@ -311,14 +311,10 @@ search_result searcher::collect(worker& all) {
 
 search_result search_layouts(const scenario& s, const search_options& options) {
 #ifdef __GLIBC__
-  // Keeps the memory of freed plans and of short lists of requests (a few megabytes each) in the process: getting
-  // it again for each layout costs page faults. Lists of very many requests go back.
+  // Keeps the memory of freed plans (a few megabytes each) in the process; lists of requests are larger.
   if (std::holds_alternative<training_workload>(s.workload)) {
     mallopt(M_MMAP_THRESHOLD, 1 << 30);
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
-  } else if (std::holds_alternative<inference_workload>(s.workload)) {
-    mallopt(M_MMAP_THRESHOLD, 8 << 20);
-    mallopt(M_TRIM_THRESHOLD, 64 << 20);
   }
 #endif
   return searcher(s, options).run();
