@@ -22,7 +22,7 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/nvlsim-config.cmake.in n
 # Before 1.0 a minor version may change the API.
 write_basic_package_version_file(nvlsim-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(TARGETS nvlsim RUNTIME)
-install(TARGETS nvlsim_engine_library LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/nvlsim)
+install(TARGETS nvlsim_simulator_library LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/nvlsim)
 install(TARGETS nvlsim_core EXPORT nvlsim-targets ARCHIVE)
 install(EXPORT nvlsim-targets NAMESPACE nvlsim:: DESTINATION ${package_dir})
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/nvlsim-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/nvlsim-config-version.cmake

@@ -11,7 +11,7 @@
 #include "cli/console.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/collectives/collectives.hpp"
-#include "nvlsim/engine/simulation.hpp"
+#include "nvlsim/simulator/simulation.hpp"
 #include "nvlsim/layout/layout.hpp"
 #include "nvlsim/output/nccl_table.hpp"
 #include "nvlsim/output/output.hpp"

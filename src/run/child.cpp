@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
-#include "nvlsim/engine/simulation.hpp"
+#include "nvlsim/simulator/simulation.hpp"
 
 namespace nvlsim {
 namespace {

@@ -7,7 +7,7 @@
 #include "nvlsim/analysis/cluster_metrics.hpp"
 #include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/analysis/operation_metrics.hpp"
-#include "nvlsim/engine/operation_actors.hpp"
+#include "nvlsim/simulator/operation_actors.hpp"
 #include "nvlsim/operation/operation.hpp"
 #include "nvlsim/run/operation_job.hpp"
 #include "nvlsim/run/run.hpp"

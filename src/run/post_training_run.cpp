@@ -1,7 +1,7 @@
 #include "run/post_training_run.hpp"
 
 #include "nvlsim/analysis/post_training_metrics.hpp"
-#include "nvlsim/engine/post_training_actors.hpp"
+#include "nvlsim/simulator/post_training_actors.hpp"
 #include "nvlsim/post_training/phases.hpp"
 
 namespace nvlsim {

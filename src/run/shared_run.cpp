@@ -12,7 +12,7 @@
 #include "nvlsim/analysis/job_sections.hpp"
 #include "nvlsim/analysis/sections.hpp"
 #include "nvlsim/analysis/training_metrics.hpp"
-#include "nvlsim/engine/serving_actors.hpp"
+#include "nvlsim/simulator/serving_actors.hpp"
 #include "nvlsim/network/fabric_path.hpp"
 #include "nvlsim/plan/joint_plan.hpp"
 #include "nvlsim/plan/leaf_uplinks.hpp"

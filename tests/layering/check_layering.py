@@ -18,14 +18,14 @@ from pathlib import Path
 TIERS = [
     ["units"], ["diagnostics"], ["config"], ["platform"], ["stack"], ["network", "compute"],
     ["collectives", "model"], ["layout"], ["layers"], ["plan"], ["training", "serving"],
-    ["scheduling", "facility", "fleet"], ["operation", "post_training"], ["scenario"], ["engine"],
+    ["scheduling", "facility", "fleet"], ["operation", "post_training"], ["scenario"], ["simulator"],
     ["analysis"], ["output"], ["run"], ["search", "sweep", "measurements"], ["calibration", "planner"], ["cli"],
 ]
 TIER = {module: tier for tier, modules in enumerate(TIERS) for module in modules}
 
 # Third-party headers by prefix: where they may be included.
 LIBRARIES = {
-    "SimGrid": (("simgrid/", "xbt/", "smpi/", "msg/"), ("src/engine/",)),
+    "SimGrid": (("simgrid/", "xbt/", "smpi/", "msg/"), ("src/simulator/",)),
     "nlohmann/json": (("nlohmann/",), ("src/config/", "src/output/")),
     "CLI11": (("CLI/",), ("src/cli/",)),
     "Eigen": (("Eigen/",), ("src/calibration/",)),

@@ -19,8 +19,8 @@ CLEAN = {
     "src/units/text.cpp": '#include "units/text.hpp"\n#include <fmt/format.h>\n',
     "src/config/reader.cpp": '#include "nvlsim/config/value.hpp"\n#include <nlohmann/json.hpp>\n',
     "src/collectives/ring.cpp": '#include "nvlsim/network/ports.hpp"\n#include "nvlsim/compute/gemm.hpp"\n',
-    "src/engine/run.cpp": '#include <simgrid/s4u.hpp>\n#include "helper.hpp"\n',
-    "src/engine/helper.hpp": "// #include \"cli/app.hpp\"\n/* #include <CLI/CLI.hpp>\n*/\n",
+    "src/simulator/run.cpp": '#include <simgrid/s4u.hpp>\n#include "helper.hpp"\n',
+    "src/simulator/helper.hpp": "// #include \"cli/app.hpp\"\n/* #include <CLI/CLI.hpp>\n*/\n",
     "src/output/json.cpp": "#include <nlohmann/json.hpp>\n",
     "src/calibration/fit.cpp": "#include <Eigen/Dense>\n",
     "src/cli/app.hpp": "#include <CLI/CLI.hpp>\n",
@@ -101,9 +101,9 @@ class Includes(unittest.TestCase):
 
     def test_libraries_outside_their_place(self):
         for file, header, expected in [
-            ("src/compute/gemm.cpp", "simgrid/s4u.hpp", "SimGrid may be included only in src/engine/"),
-            ("src/network/ports.cpp", "xbt/log.h", "SimGrid may be included only in src/engine/"),
-            ("src/engine/run.cpp", "nlohmann/json_fwd.hpp",
+            ("src/compute/gemm.cpp", "simgrid/s4u.hpp", "SimGrid may be included only in src/simulator/"),
+            ("src/network/ports.cpp", "xbt/log.h", "SimGrid may be included only in src/simulator/"),
+            ("src/simulator/run.cpp", "nlohmann/json_fwd.hpp",
              "nlohmann/json may be included only in src/config/ and src/output/"),
             ("src/output/json.cpp", "CLI/App.hpp", "CLI11 may be included only in src/cli/"),
             ("src/run/a.cpp", "Eigen/Core", "Eigen may be included only in src/calibration/"),

@@ -61,7 +61,7 @@ class Server:
     def __init__(self, program, folder, environment):
         library = folder / "fork_server.so"
         subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, Path(__file__).resolve().parent / "fork_server.c", "-ldl"], check=True)
-        engines = [p for p in (program.parent / "nvlsim-engine.so", *program.parent.parent.rglob("nvlsim-engine.so")) if p.exists()]
+        engines = [p for p in (program.parent / "nvlsim-simulator.so", *program.parent.parent.rglob("nvlsim-simulator.so")) if p.exists()]
         preloaded = [str(library)]
         if sanitizer_in(program):  # its library must come first, which it does not see
             environment = {**environment, "ASAN_OPTIONS": environment.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0:detect_leaks=0"}

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/compat.hpp"
-#include "engine/session.hpp"
-#include "engine/simgrid_zone.hpp"
+#include "simulator/compat.hpp"
+#include "simulator/session.hpp"
+#include "simulator/simgrid_zone.hpp"
 #include "nvlsim/network/fabric_path.hpp"
 #include "nvlsim/network/topology.hpp"
 #include "nvlsim/run/operation_job.hpp"

@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/compat.hpp"
-#include "engine/session.hpp"
-#include "engine/simgrid_zone.hpp"
-#include "nvlsim/engine/simulation.hpp"
+#include "simulator/compat.hpp"
+#include "simulator/session.hpp"
+#include "simulator/simgrid_zone.hpp"
+#include "nvlsim/simulator/simulation.hpp"
 #include "nvlsim/model/model.hpp"
 #include "nvlsim/network/fabric_path.hpp"
 #include "nvlsim/network/topology.hpp"

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/compat.hpp"
-#include "engine/session.hpp"
-#include "engine/simgrid_zone.hpp"
+#include "simulator/compat.hpp"
+#include "simulator/session.hpp"
+#include "simulator/simgrid_zone.hpp"
 #include "nvlsim/network/topology.hpp"
 #include "nvlsim/operation/operation_run.hpp"
 #include "oracles/in_child.hpp"

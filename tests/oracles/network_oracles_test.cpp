@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/compat.hpp"
-#include "engine/simgrid_zone.hpp"
-#include "nvlsim/engine/simulation.hpp"
+#include "simulator/compat.hpp"
+#include "simulator/simgrid_zone.hpp"
+#include "nvlsim/simulator/simulation.hpp"
 #include "nvlsim/plan/collective_workload.hpp"
 #include "oracles/in_child.hpp"
 #include "support/ports.hpp"

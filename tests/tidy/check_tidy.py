@@ -8,7 +8,7 @@ import concurrent.futures, os, pathlib, shutil, subprocess, sys, tempfile
 # Where two of them come to share a name, each is checked alone, which takes longer and finds the same.
 TOGETHER = (("cli", "output", "facility"), ("measurements", "analysis", "operation", "layers", "network"),
             ("serving", "run", "platform"), ("training", "planner", "plan"), ("model", "scheduling"),
-            ("scenario", "engine", "compute", "config", "units"), ("search", "collectives", "sweep"),
+            ("scenario", "simulator", "compute", "config", "units"), ("search", "collectives", "sweep"),
             ("stack", "post_training"), ("calibration", "fleet", "layout", "diagnostics"))
 COMPILER = "clang++-14"  # comes with Debian's clang-tidy 14
 HEADERS = ("algorithm", "array", "charconv", "chrono", "cmath", "filesystem", "functional", "map", "mutex", "optional",
