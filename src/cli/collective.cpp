@@ -11,12 +11,12 @@
 #include "cli/console.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/collectives/collectives.hpp"
-#include "nvlsim/simulator/simulation.hpp"
 #include "nvlsim/layout/layout.hpp"
 #include "nvlsim/output/nccl_table.hpp"
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/plan/collective_workload.hpp"
 #include "nvlsim/scenario/inputs.hpp"
+#include "nvlsim/simulator/simulation.hpp"
 
 namespace nvlsim::cli {
 namespace {

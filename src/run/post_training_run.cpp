@@ -1,8 +1,8 @@
 #include "run/post_training_run.hpp"
 
 #include "nvlsim/analysis/post_training_metrics.hpp"
-#include "nvlsim/simulator/post_training_actors.hpp"
 #include "nvlsim/post_training/phases.hpp"
+#include "nvlsim/simulator/post_training_actors.hpp"
 
 namespace nvlsim {
 

@@ -12,13 +12,13 @@
 #include "nvlsim/analysis/job_sections.hpp"
 #include "nvlsim/analysis/sections.hpp"
 #include "nvlsim/analysis/training_metrics.hpp"
-#include "nvlsim/simulator/serving_actors.hpp"
 #include "nvlsim/network/fabric_path.hpp"
 #include "nvlsim/plan/joint_plan.hpp"
 #include "nvlsim/plan/leaf_uplinks.hpp"
 #include "nvlsim/scenario/job_places.hpp"
 #include "nvlsim/serving/serving.hpp"
 #include "nvlsim/serving/worker_health.hpp"
+#include "nvlsim/simulator/serving_actors.hpp"
 
 namespace nvlsim {
 namespace {

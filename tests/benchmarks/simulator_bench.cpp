@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "simulator/session.hpp"
-#include "simulator/simgrid_zone.hpp"
 #include "nvlsim/simulator/simulation.hpp"
 #include "nvlsim/training/training.hpp"
+#include "simulator/session.hpp"
+#include "simulator/simgrid_zone.hpp"
 #include "support/ports.hpp"
 #include "support/shipped.hpp"
 

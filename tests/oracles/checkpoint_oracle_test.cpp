@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "simulator/compat.hpp"
-#include "simulator/session.hpp"
-#include "simulator/simgrid_zone.hpp"
 #include "nvlsim/network/fabric_path.hpp"
 #include "nvlsim/network/topology.hpp"
 #include "nvlsim/run/operation_job.hpp"
 #include "oracles/in_child.hpp"
+#include "simulator/compat.hpp"
+#include "simulator/session.hpp"
+#include "simulator/simgrid_zone.hpp"
 #include "support/shipped.hpp"
 
 using namespace nvlsim;

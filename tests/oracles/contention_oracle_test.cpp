@@ -13,10 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "simulator/compat.hpp"
-#include "simulator/session.hpp"
-#include "simulator/simgrid_zone.hpp"
-#include "nvlsim/simulator/simulation.hpp"
 #include "nvlsim/model/model.hpp"
 #include "nvlsim/network/fabric_path.hpp"
 #include "nvlsim/network/topology.hpp"
@@ -24,7 +20,11 @@
 #include "nvlsim/run/run.hpp"
 #include "nvlsim/scenario/job_places.hpp"
 #include "nvlsim/scenario/scenario.hpp"
+#include "nvlsim/simulator/simulation.hpp"
 #include "oracles/in_child.hpp"
+#include "simulator/compat.hpp"
+#include "simulator/session.hpp"
+#include "simulator/simgrid_zone.hpp"
 #include "support/ports.hpp"
 #include "support/shipped.hpp"
 

@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "simulator/compat.hpp"
-#include "simulator/session.hpp"
-#include "simulator/simgrid_zone.hpp"
 #include "nvlsim/network/topology.hpp"
 #include "nvlsim/operation/operation_run.hpp"
 #include "oracles/in_child.hpp"
+#include "simulator/compat.hpp"
+#include "simulator/session.hpp"
+#include "simulator/simgrid_zone.hpp"
 #include "unit/operation/setups.hpp"
 
 using namespace nvlsim;

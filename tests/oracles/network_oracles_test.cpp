@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "nvlsim/plan/collective_workload.hpp"
+#include "nvlsim/simulator/simulation.hpp"
+#include "oracles/in_child.hpp"
 #include "simulator/compat.hpp"
 #include "simulator/simgrid_zone.hpp"
-#include "nvlsim/simulator/simulation.hpp"
-#include "nvlsim/plan/collective_workload.hpp"
-#include "oracles/in_child.hpp"
 #include "support/ports.hpp"
 
 using namespace nvlsim;

@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "nvlsim/simulator/simulation.hpp"
 #include "nvlsim/plan/collective_workload.hpp"
+#include "nvlsim/simulator/simulation.hpp"
 
 using namespace nvlsim;
 

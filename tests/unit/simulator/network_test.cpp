@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "nvlsim/network/topology.hpp"
 #include "simulator/session.hpp"
 #include "simulator/simgrid_zone.hpp"
-#include "nvlsim/network/topology.hpp"
 #include "support/ports.hpp"
 
 using namespace nvlsim;

@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
-#include "simulator/ports.hpp"
 #include "nvlsim/diagnostics/diagnostics.hpp"
+#include "simulator/ports.hpp"
 #include "unit/serving/inference_fixture.hpp"
 
 namespace nvlsim {

@@ -6,8 +6,8 @@
 #include <variant>
 #include <vector>
 
-#include "nvlsim/simulator/simulation.hpp"
 #include "nvlsim/scenario/scenario.hpp"
+#include "nvlsim/simulator/simulation.hpp"
 
 namespace nvlsim {
 namespace {

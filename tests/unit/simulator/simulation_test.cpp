@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "nvlsim/diagnostics/diagnostics.hpp"
 #include "simulator/actors.hpp"
 #include "simulator/simgrid_zone.hpp"
-#include "nvlsim/diagnostics/diagnostics.hpp"
 #include "support/plans.hpp"
 #include "support/ports.hpp"
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "nvlsim/simulator/simulation.hpp"
 #include "nvlsim/scenario/scenario.hpp"
+#include "nvlsim/simulator/simulation.hpp"
 #include "support/root.hpp"
 
 using namespace nvlsim;

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "nvlsim/simulator/simulation.hpp"
 #include "nvlsim/network/fabric_path.hpp"
+#include "nvlsim/simulator/simulation.hpp"
 #include "support/plans.hpp"
 #include "support/ports.hpp"
 
