@@ -9,7 +9,8 @@ namespace {
 
 const simulator_functions& simulator() {
   static const simulator_functions* const loaded = [] {
-    void* const library = ::dlopen(simulator_file, RTLD_NOW | RTLD_LOCAL);
+    void* const library =
+        ::dlopen(simulator_file, RTLD_LAZY | RTLD_LOCAL);  // what is never called is never looked up
     if (library == nullptr) throw io_error(::dlerror());
     void* const entry = ::dlsym(library, simulator_entry);
     if (entry == nullptr) throw io_error(::dlerror());

@@ -157,11 +157,15 @@ seconds more_per_hop(const platform& p, int members) {
 }
 
 /// The share of hops that lead to another leaf. A ring goes through the GPUs of a leaf one after the other; what
-/// has other partners in each step is taken to send all of them to other leaves.
-double between_leaves(const platform& p, const call& c) {
+/// has other partners in each step, and pairs of which all wait for the slowest, have the longer hop in each.
+/// Where the library chooses, ring and tree have the hops of a ring.
+double between_leaves(const platform& p, const call& c, int members) {
+  const bool pairs = c.kind == collective::all_to_all || c.kind == collective::send_recv ||
+                     c.kind == collective::neighbor_exchange;
   const std::string_view algorithm = c.options.algorithm;
-  const bool ring = c.kind != collective::all_to_all && (algorithm.empty() || algorithm == "ring");
-  return ring ? std::min(1.0, 2.0 / p.rack.nvlink_switch_ports) : 1;  // half of a leaf's ports lead to GPUs
+  if (pairs || !(algorithm.empty() || algorithm == "ring")) return 1;
+  const double of_leaf = p.rack.nvlink_switch_ports / 2.0;  // half of a leaf's ports lead to GPUs
+  return std::min(1.0, std::ceil(members / of_leaf) / members);
 }
 
 /// `share` of the hops take longer.
@@ -335,7 +339,7 @@ collective_cost collective_time(const collective_profile& profile, const platfor
     if (tuning) tuning = &scaled_tuning.emplace(on_nvlink(*tuning, ratio));
   }
   if (longer > seconds{})
-    as_measured = &scaled.emplace(with_longer_hops(*as_measured, longer, between_leaves(p, c)));
+    as_measured = &scaled.emplace(with_longer_hops(*as_measured, longer, between_leaves(p, c, g.max_members())));
   const domain_collective& d = *as_measured;
   if (g.domains == 1) {
     const collectives::estimate e = collectives::in_domain(c, d, tuning);

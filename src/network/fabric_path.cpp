@@ -115,13 +115,13 @@ double pod_share(const platform& p) {
 /// The path if the share `leaving` of its traffic also leaves the pod.
 fabric_path beyond_pod(const platform& p, fabric_path path, double leaving) {
   if (!has_pods(p)) return path;
+  if (limits(p, uplink_level::leaves)) leaving = std::min(leaving, path.leaving);  // what leaves a pod left a leaf
   if (leaving > 0) {
     const bool known = p.fabric.leaf.ports >= 4;  // else a pod is leaves and spines
     path.switches = std::max(path.switches, known ? 2 * size_fat_tree(p.fabric, p.gpus()).levels - 1 : 5);
     path.nic = std::min(path.nic, p.fabric.nic_bandwidth * (pod_share(p) / p.fabric.busy_of_pod / leaving));
   }
-  if (limits(p, uplink_level::pods))
-    path.leaving_pod = limits(p, uplink_level::leaves) ? std::min(leaving, path.leaving) : leaving;
+  if (limits(p, uplink_level::pods)) path.leaving_pod = leaving;
   return path;
 }
 

@@ -30,8 +30,8 @@ bool possible(const network_demand& d, seconds duration) {
     return b.out <= all.out && b.in <= all.in;
   };
   return amounts(t.nvlink) && amounts(t.nic) && amounts(t.uplink) && amounts(t.pod) && within(t.uplink, t.nic) &&
-         within(t.pod, t.nic) && d.start >= seconds{} && d.latency >= seconds{} &&
-         d.start + d.latency <= d.end * (1 + 1e-12) && d.end <= duration * (1 + 1e-12);
+         within(t.pod, t.nic) && (t.uplink == port_bytes{} || within(t.pod, t.uplink)) && d.start >= seconds{} &&
+         d.latency >= seconds{} && d.start + d.latency <= d.end * (1 + 1e-12) && d.end <= duration * (1 + 1e-12);
 }
 
 void check_templates(const plan& p) {

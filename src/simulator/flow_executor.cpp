@@ -31,6 +31,7 @@ port_bytes bytes_of(const network_traffic& t, std::size_t way, simulated_levels 
 constexpr std::size_t index_of(network::uplink_level level) {
   return level == network::uplink_level::leaves ? 0 : 1;
 }
+static_assert(pod_way == uplink_way + index_of(network::uplink_level::pods));
 /// Whether the way passes the up-links of the level with this index.
 constexpr bool passes(std::size_t way, std::size_t level) { return way >= uplink_way + level; }
 

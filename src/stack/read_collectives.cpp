@@ -157,12 +157,12 @@ void check_like(reader& r, const collective_profile& c) {
              fmt::format("\"like\" of {0}: {1} must have parameters and {0} must have none", kind, m.like));
 }
 
-/// Members of `table`, each read by `one`.
+/// Members of `table`, each read by `one`, but for `kind`, `source` and `beside`.
 template <class T>
-std::map<std::string, T> entries(reader& table, T (*one)(reader&)) {
+std::map<std::string, T> entries(reader& table, T (*one)(reader&), std::string_view beside = "source") {
   std::map<std::string, T> out;
   for (const std::string& n : table.names()) {
-    if (n == "kind" || n == "source" || n == "links") continue;  // belongs to the whole table
+    if (n == "kind" || n == "source" || n == beside) continue;  // belongs to the whole table
     reader r = table.child(n);
     out.emplace(n, one(r));
     r.done();
@@ -204,6 +204,15 @@ std::map<std::string, std::map<std::string, T>> nested(reader& r, const char* na
   return out;
 }
 
+/// The links on which exchanges were measured are a kind of domain that the profile knows.
+void check_expert_links(const reader& r, const collective_profile& c) {
+  const std::string& links = c.expert_links;
+  if (links.empty() || c.domain.contains(links) || c.measured_on.contains(links)) return;
+  std::vector<std::string> known;
+  for (const auto& [kind, measured] : c.measured_on) known.push_back(kind);
+  r.fail("links", fmt::format("no kind of domain in measured_on: {}", in_quotes(links)), nearest(links, known));
+}
+
 }  // namespace
 
 collective_profile read_collectives(reader& r) {
@@ -216,7 +225,8 @@ collective_profile read_collectives(reader& r) {
   c.custom = table(r, "custom", read_custom);
   if (auto e = r.find_child("expert_exchange")) {
     if (e->has("links")) c.expert_links = e->string("links");
-    c.expert = entries(*e, read_expert);
+    check_expert_links(*e, c);
+    c.expert = entries(*e, read_expert, "links");
   }
   c.expert_nic_share = r.number_or("expert_nic_share", 1, share);
   if (auto s = r.find_child("spreads")) c.spreads = read_spreads(*s);

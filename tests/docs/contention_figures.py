@@ -4,7 +4,8 @@
 Usage: contention_figures.py NVLSIM SOURCE_DIR [--update] [EXPERIMENT...]
 
 A figure of the page must be that of this build to 1 %, or to one in its last digit, so that a fit that moves times a little
-breaks nothing; --update writes the figures of this build into the page. tests/oracles/contention_oracle_test.cpp has the
+breaks nothing; where the difference of two figures counts, it must be that of this build to a fifth, or to two in its last
+digit. --update writes the figures of this build into the page; a row that is not there fails all the same. tests/oracles/contention_oracle_test.cpp has the
 same experiments by hand in SimGrid.
 """
 import json
@@ -20,16 +21,17 @@ NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 class Page:
     def __init__(self, path, update):
         self.path, self.update = path, update
-        self.text, self.wrong, self.compared = path.read_text(), [], 0
+        self.text, self.wrong, self.lost, self.compared = path.read_text(), [], [], 0
 
-    def compare(self, pattern, values, skip=0):
-        """The numbers of the only text that matches, from the one after `skip`, are these."""
+    def compare(self, pattern, values, skip=0, differ=False):
+        """The numbers of the only text that matches, from the one after `skip`, are these. `differ`: the difference of the
+        first two counts, too."""
         found = re.findall(pattern, self.text)
         if len(found) != 1:
-            self.wrong.append(f"{len(found)} places for {pattern}")
+            self.lost.append(f"{len(found)} places for {pattern}")
             return
         line, at, i = found[0], 0, 0
-        out = ""
+        out, read = "", []
         for number in NUMBER.finditer(line):
             i += 1
             if i <= skip or i - skip > len(values):
@@ -37,12 +39,17 @@ class Page:
             shown, value = number.group(), values[i - skip - 1]
             digits = len(shown.partition(".")[2])
             self.compared += 1
+            read.append(float(shown.replace(",", "")))
             if abs(float(shown.replace(",", "")) - value) > max(abs(value) * 0.01, 1.01 * 10.0**-digits):
                 self.wrong.append(f"{shown} is {value:.6g} now: {line}")
-            out += line[at:number.start()] + f"{value:.{digits}f}"
+            out += line[at:number.start()] + (f"{value:,.{digits}f}" if "," in shown else f"{value:.{digits}f}")
             at = number.end()
+        if differ and len(read) > 1:
+            by = values[1] - values[0]
+            if abs(read[1] - read[0] - by) > max(abs(by) * 0.2, 2.01 * 10.0**-digits):
+                self.wrong.append(f"{read[0]} and {read[1]} differ by {by:.6g} now: {line}")
         if i - skip < len(values):
-            self.wrong.append(f"fewer than {len(values)} figures: {line}")
+            self.lost.append(f"fewer than {len(values)} figures: {line}")
         if self.update:
             self.text = self.text.replace(line, out + line[at:])
 
@@ -77,14 +84,14 @@ BY_8 = {"/platform/racks": 1024, "/placement/gpus_per_rack": 8}
 
 def fabric(runs, page):
     cut = {n: runs.both(BY_8 | {FABRIC + "oversubscription": n}) for n in (1, 2, 4, 8)}
-    page.compare(r"\| non-blocking \|.*", cut[1])
+    page.compare(r"\| non-blocking \|.*", cut[1], differ=True)
     for n in (2, 4, 8):
         page.compare(rf"\| up-links cut to 1/{n}.*", cut[n], 3 if n == 2 else 2)
     by_nic = {n: runs.both(BY_8 | {FABRIC + "nic_bandwidth": f"{800 // n} Gb/s"}) for n in (2, 8)}
     for n, times in by_nic.items():
         for one, other in zip(cut[n], times):
             if abs(one - other) > 1e-9 * one:
-                page.wrong.append(f"up-links cut to 1/{n} give {one}, NICs {other}")
+                page.lost.append(f"up-links cut to 1/{n} give {one}, NICs {other}")
     page.compare(r"\| NICs cut to .*", [t for f in (0, 1) for t in (cut[2][f], cut[4][f], cut[8][f])], 7)
 
 
@@ -92,9 +99,9 @@ def pods(runs, page):
     def on(gpus, ratio=7, leaves=1):
         return {FABRIC + "pod_gpus": gpus, FABRIC + "pod_oversubscription": ratio, FABRIC + "oversubscription": leaves}
 
-    page.compare(r"\| no pods \|.*", runs.both({}))
-    page.compare(r"\| pods of 3,072 GPUs \|.*", runs.both(on(3072)), 1)
-    page.compare(r"\| pods of 1,152 GPUs \|.*", runs.both(on(1152)), 1)
+    page.compare(r"\| no pods \|.*", runs.both({}), differ=True)
+    page.compare(r"\| pods of 3,072 GPUs \|.*", runs.both(on(3072)), 1, differ=True)
+    page.compare(r"\| pods of 1,152 GPUs \|.*", runs.both(on(1152)), 1, differ=True)
     for leaves, ratio in ((2, 1), (1, 8), (2, 2), (2, 8), (2, 32)):
         page.compare(rf"\| leaves {leaves} to 1, pods {ratio} to 1 \|.*", runs.both(BY_8 | on(1152, ratio, leaves)), 4)
 
@@ -106,12 +113,12 @@ def jobs(runs, page):
         beside, alone = runs.jobs(name, {over: n})
         in_blocks, in_blocks_alone = runs.jobs(name, {over: n} | blocks)
         if max(in_blocks) > max(in_blocks_alone) * (1 + 1e-6):
-            page.wrong.append(f"{n} to 1 in blocks: {in_blocks}, alone {in_blocks_alone}")
+            page.lost.append(f"{n} to 1 in blocks: {in_blocks}, alone {in_blocks_alone}")
         shown = sorted({f"{t:.3f}": t for t in alone}.values(), reverse=True)
         page.compare(rf"\| {n} to 1 \| .*\|.*\|.*\|.*\|", [*shown, max(beside), (max(beside) / alone[0] - 1) * 100, max(in_blocks)], 2)
     own = [[s + 16 * leaf for leaf in range(8) for s in range(16) if (s < (9 if leaf % 2 == 0 else 7)) == mine] for mine in (True, False)]
     beside, alone = runs.jobs(name, {f"/jobs/{j}/placement/racks": ",".join(map(str, own[j])) for j in (0, 1)})
-    page.compare(r"a step takes [\d.]+ s instead of [\d.]+ s \(35 %\)", [max(beside), alone[0]])
+    page.compare(r"a step takes [\d.]+ s instead of [\d.]+ s \([\d.]+ %\)", [max(beside), alone[0], (max(beside) / alone[0] - 1) * 100])
 
 
 def beside(runs, page):
@@ -143,9 +150,9 @@ def main(nvlsim, source, *arguments):
     if page.update:
         page.path.write_text(page.text)
     print(f"{page.compared} figures compared")
-    for line in page.wrong:
+    for line in page.lost + page.wrong:
         print(line)
-    return int(bool(page.wrong) and not page.update)
+    return int(bool(page.lost) or bool(page.wrong) and not page.update)
 
 
 if __name__ == "__main__":

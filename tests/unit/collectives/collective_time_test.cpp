@@ -537,6 +537,30 @@ TEST_CASE("Planes of two levels lengthen the hops of groups that do not fit a le
   }
 }
 
+TEST_CASE("A ring has a longer hop for each leaf that it passes, pairs have one each") {
+  platform one = machine(5, "quantum-x800", 800.0_Gbps);
+  one.vm.gpus = 4, one.rack.vms = 36;
+  one.rack.nvlink_planes = 18, one.rack.nvlink_switch_ports = 72;
+  platform two = one;
+  two.rack.nvlink_levels = 2;
+  two.rack.nvlink_switch_latency = 0.3_us;
+  const auto longer = [&](collective c, int ranks) {
+    const auto take = [&](const platform& p) {
+      collective_options in_rings;
+      if (c == collective::all_gather) in_rings.algorithm = "ring", in_rings.protocol = "ll";
+      return collective_time(shipped(), p, {c, bytes::from_base(8), {ranks, 1}, in_rings}).time;
+    };
+    return (take(two) - take(one)) / 0.6_us;
+  };
+  // A gather has a hop less than ranks, of which each leaf of 36 has one that is longer.
+  for (const int ranks : {37, 40, 72, 100, 144}) {
+    INFO(ranks);
+    const double leaves = std::ceil(ranks / 36.0);
+    CHECK(longer(collective::all_gather, ranks) == Approx(leaves * (ranks - 1) / ranks).epsilon(1e-6));
+  }
+  CHECK(longer(collective::neighbor_exchange, 40) == Approx(1).epsilon(1e-6));
+}
+
 TEST_CASE("GPUs with links of another maker have collectives of their own, all derived") {
   platform amd = machine(4, "quantum-2", 400.0_Gbps);
   amd.gpu.name = "mi300x";

@@ -53,6 +53,21 @@ TEST_CASE("Spreads of collectives, and kinds that are like others, are read and 
              Catch::Contains("\"like\" of nvlink6: nvlink4 must have parameters"));
 }
 
+TEST_CASE("Exchanges were measured on links that the profile knows") {
+  const auto with = [](const std::string& links) {
+    return read_profile(
+        R"({"measured_on": {"nvlink5": {"kind": "vendor", "source": "data sheet", "nvlink": "900 GB/s"}},
+      "expert_exchange": {"links": ")" +
+        links + R"("}})");
+  };
+  CHECK(with("nvlink5").problems == std::vector<std::string>{});
+  CHECK(with("nvlink5").profile.expert_links == "nvlink5");
+  REQUIRE(with("nvlink-5").problems.size() == 1);
+  CHECK_THAT(with("nvlink-5").problems[0], Catch::Contains("nvlink5"));
+  // Of other tables it is no member.
+  CHECK(read_profile(R"({"all_to_all": {"links": "nvlink5"}})").problems.size() == 1);
+}
+
 TEST_CASE("Collective parameters are read with their units") {
   const collectives_read r = read_profile(R"({
     "domain": {"nvlink5": {"all_reduce": {)" +
