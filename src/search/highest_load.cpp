@@ -16,6 +16,7 @@ namespace nvlsim {
 namespace {
 
 constexpr double closeness = 0.002;   // relative precision of the rate
+constexpr double first_fall = 0.01;   // below a load that a longer run does not sustain; then twice as far
 constexpr int max_doublings = 40;     // starting from the scenario's load
 constexpr double max_loop = 100'000;  // of a closed loop; more clients give no more information
 constexpr double alone =
@@ -148,8 +149,30 @@ class load_search {
       else if (good_ == 0 && at > min && in_flight_ > alone) at = std::max(at / 2, min);
       else break;
     }
-    while (good_ > 0 && bad_ > 0 && (is_closed(workload_) ? bad_ - good_ > 1.5 : bad_ / good_ - 1 > closeness))
-      try_load(is_closed(workload_) ? std::floor((good_ + bad_) / 2) : (good_ + bad_) / 2);
+    for (;;) {
+      if (good_ > 0 && shown_longer_ < longer_) show_again(min);
+      else if (good_ > 0 && bad_ > 0 && (is_closed(workload_) ? bad_ - good_ > 1.5 : bad_ / good_ - 1 > closeness))
+        try_load(is_closed(workload_) ? std::floor((good_ + bad_) / 2) : (good_ + bad_) / 2);
+      else break;
+    }
+  }
+
+  /// The load that was sustained in a shorter run than those that followed is run as long as they; if it is not
+  /// sustained, lower ones are, down to `min`.
+  void show_again(double min) {
+    const double most = good_;
+    watched_ = most > min;
+    try_load(most);
+    if (bad_ != most) return;
+    good_ = 0;
+    double at = most;
+    for (double fall = first_fall; good_ == 0 && at > min && in_flight_ > alone; fall *= 2) {
+      watched_ = fall < 0.5;
+      const double next = fall < 1 ? most * (1 - fall) : at / 2;
+      at = std::max(is_closed(workload_) ? std::min(std::floor(next), at - 1) : next, min);
+      try_load(at);
+    }
+    watched_ = true;
   }
 
   void try_load(double load) {
@@ -158,6 +181,7 @@ class load_search {
       return;
     }
     good_ = load;
+    shown_longer_ = longer_;
     out_.in_flight = in_flight_;
   }
 
@@ -165,7 +189,7 @@ class load_search {
     out_.found = true;
     out_.bounded = bad_ > 0;
     out_.load = good_;
-    out_.workload = with_load(workload_, good_, longer_);
+    out_.workload = with_load(workload_, good_, shown_longer_);
     std::int64_t all = out_.workload.requests;
     if (workload_.load == load_kind::trace) {  // part of the trace or all of it
       const auto in_file = static_cast<std::int64_t>(workload_.replay->list.requests.size());
@@ -232,10 +256,11 @@ class load_search {
   const std::function<bool()>& stop_;
   std::shared_ptr<shared_runs> shared_;  ///< they differ in the load alone
   highest_load out_;
-  double good_ = 0, bad_ = 0;  ///< highest load that is sustained, lowest that is not; 0: none yet
-  double in_flight_ = 0;       ///< in the last run
-  std::int64_t longer_ = 1;    ///< number of requests over that of the scenario
-  bool watched_ = false;       ///< runs end once they are lost
+  double good_ = 0, bad_ = 0;      ///< highest load that is sustained, lowest that is not; 0: none yet
+  double in_flight_ = 0;           ///< in the last run
+  std::int64_t longer_ = 1;        ///< number of requests over that of the scenario
+  std::int64_t shown_longer_ = 1;  ///< in the run that sustained `good_`
+  bool watched_ = false;           ///< runs end once they are lost
 };
 
 }  // namespace

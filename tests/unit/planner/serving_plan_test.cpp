@@ -54,6 +54,22 @@ TEST_CASE("Plan of a server is what a run of its scenario says, by the queue and
   CHECK(p.best()->requests_per_s == std::max(p.aggregated->requests_per_s, p.pooled->requests_per_s));
 }
 
+TEST_CASE(
+    "The load that a plan says a deployment holds keeps the limits, however loose, in the run that it gives") {
+  for (const char* tpot : {"20 ms", "1 s"}) {
+    serving_question q = test::small_server(2, tpot);
+    q.base.text = with_members(q.base.text, {{"/workload/slo/share", 0.99}, {"/workload/load/output/mean", 150}});
+    const serving_plan p = plan_serving(q);
+    for (const auto* s : {&p.aggregated, &p.pooled}) {
+      if (!*s) continue;
+      INFO(tpot << " " << layout_text(**s));
+      const scenario again = read_base({(*s)->text, q.base.overrides, q.base.data});
+      const auto& w = std::get<inference_workload>(again.workload);
+      CHECK(measure_inference(serve(again.platform, again.stack, again.model, w), w).objective_met);
+    }
+  }
+}
+
 TEST_CASE("More GPUs never hold less, nor do looser limits") {
   const double one = held(plan_serving(test::small_server(1))), two = held(plan_serving(test::small_server(2))),
                four = held(plan_serving(test::small_server(4)));

@@ -50,14 +50,37 @@ TEST_CASE("Highest rate keeps the objective and a little more does not, from whe
   CHECK_FALSE(found.few());
 }
 
-TEST_CASE("A highest load takes a run for each doubling to it, and those of one bisection") {
+TEST_CASE(
+    "A highest load keeps the objective in a run as long as that which the search gives, however short it began") {
+  bool lengthened = false;
+  for (const load_kind kind : {load_kind::open_loop, load_kind::closed_loop})
+    for (const double begin : {0.5, 20.0})
+      for (const std::int64_t requests : {20, 50, 120}) {
+        scenario s = small_scenario();
+        auto& w = std::get<inference_workload>(s.workload);
+        w.load = kind;
+        w.requests = requests;
+        w.arrivals.rate_per_s = begin;
+        w.concurrency = static_cast<std::int64_t>(std::ceil(begin));
+        w.objective = {0.5, 1, {}, 0.95};
+        const highest_load found = find_highest_load(s);
+        INFO(static_cast<int>(kind) << " " << begin << " " << requests << ": " << found.load);
+        if (!found.found) continue;
+        CHECK(keeps(s, found.workload));
+        lengthened = lengthened || found.workload.requests > requests;
+      }
+  CHECK(lengthened);
+}
+
+TEST_CASE(
+    "A highest load takes a run for each doubling to it, those of one bisection, and few as long as the longest") {
   const double reached = find_highest_load(small_scenario()).load, to_two_thousandths = std::log2(1 / 0.002);
   for (const double begin : {1e-4, 1e-2, 1.0, 1e2, 1e4}) {
     scenario s = small_scenario();
     std::get<inference_workload>(s.workload).arrivals.rate_per_s = begin * reached;
     const highest_load found = find_highest_load(s);
     INFO("from " << begin << " of it: " << found.runs << " runs");
-    CHECK(found.runs <= std::abs(std::log2(begin)) + to_two_thousandths + 4);
+    CHECK(found.runs <= std::abs(std::log2(begin)) + to_two_thousandths + 11);
   }
 }
 
@@ -129,7 +152,7 @@ TEST_CASE("Highest rate of a run that is too short is found by longer ones") {
   CHECK(found.workload.requests > 40);
   CHECK_FALSE(found.short_run);
   w.requests = 10'000;
-  CHECK(find_highest_load(s).load == Approx(found.load).epsilon(0.1));
+  CHECK(find_highest_load(s).load == Approx(found.load).epsilon(0.15));
 }
 
 TEST_CASE("A highest load is one whose run ends ok: a run that is too short holds none, and is made longer") {
