@@ -148,15 +148,15 @@ std::optional<copied_server> best_for_demand(planning& p, bool pooled) {
   constexpr std::size_t begins = 3;
   const double shares = shares_of_demand(p);
   std::optional<copied_server> out;
-  const auto consider = [&](const server_held& h, double copies) {
-    const copied_server c{h, static_cast<std::int64_t>(copies)};
+  const auto consider = [&](const server_held& h, std::int64_t copies) {
+    const copied_server c{h, copies};
     if (!out || takes_less(c, *out)) out = c;
   };
   for (const server_trial& t : combinations_for(p.rated, pooled, wanted_rate(p) / shares, begins))
     if (const auto h = fewest_for(p, t, demand(p.q) / shares); h && shares == 1) consider(*h, 1);
   if (shares == 1) return out;
   for (const server_held& h : p.runner.all())
-    if (h.trial.pooled == pooled && supply(p.q, h) > 0) consider(h, std::ceil(demand(p.q) / supply(p.q, h)));
+    if (h.trial.pooled == pooled && supply(p.q, h) > 0) consider(h, copies_for(demand(p.q), supply(p.q, h)));
   return out;
 }
 

@@ -161,6 +161,12 @@ std::vector<server_held> trial_runner::all() const {
   return out;
 }
 
+std::int64_t copies_for(double demand, double one) {
+  auto copies = std::max(std::int64_t{1}, static_cast<std::int64_t>(std::ceil(demand / one)) - 1);
+  while (static_cast<double>(copies) * one < demand) ++copies;  // the quotient is rounded
+  return copies;
+}
+
 planned_server finished(const plan_base& base, const server_held& h, std::int64_t copies) {
   planned_server out;
   const server_trial& t = h.trial;

@@ -58,6 +58,8 @@ class trial_runner {
 /// Pointers and values that make the base this deployment under an open loop.
 std::vector<std::pair<std::string, value>> members_of(const plan_base& base, const server_trial& t,
                                                       double requests_per_s, std::int64_t requests);
+/// The fewest copies that hold `demand` where each holds `one`, in the same unit: copies * one >= demand.
+std::int64_t copies_for(double demand, double one);
 /// So many copies of the deployment, as the scenario of one, and its result.
 planned_server finished(const plan_base& base, const server_held& h, std::int64_t copies);
 

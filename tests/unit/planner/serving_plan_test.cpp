@@ -17,6 +17,7 @@
 #include "nvlsim/serving/inference.hpp"
 #include "planner/cut_lengths.hpp"
 #include "planner/serving_combinations.hpp"
+#include "planner/serving_trials.hpp"
 #include "planner/worker_rates.hpp"
 #include "support/root.hpp"
 #include "unit/planner/plan_fixture.hpp"
@@ -114,6 +115,18 @@ TEST_CASE("A demand beyond one router is met by equal copies, in no more runs") 
   CHECK(times * w.arrivals.rate_per_s == Approx(b->requests_per_s));
   CHECK(static_cast<double>(b->gpus) / q.users <= 1.05 * static_cast<double>(one.gpus) / one.users_asked);
   CHECK(many.runs < 2 * one.runs);  // a search that begins at all of the demand takes more for more users
+}
+
+TEST_CASE("Copies hold the demand in the arithmetic by which a plan is enough, and one fewer does not") {
+  CHECK(copies_for(21551.145, 615.747) * 615.747 >= 21551.145);
+  for (int copies = 1; copies < 3000; ++copies)
+    for (const double one : {0.1, 7.7, 615.747, 1234.567}) {
+      for (const double demand : {copies * one, std::nextafter(copies * one, 1e9), copies * one - 0.01}) {
+        const auto n = copies_for(demand, one);
+        if (static_cast<double>(n) * one < demand || static_cast<double>(n - 1) * one >= demand)
+          FAIL(one << " " << demand << " " << n);
+      }
+    }
 }
 
 TEST_CASE("How GPUs are split between pools does not depend on trying every way") {
