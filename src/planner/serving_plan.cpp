@@ -154,7 +154,7 @@ std::optional<copied_server> best_for_demand(planning& p, bool pooled) {
   };
   for (const server_trial& t : combinations_for(p.rated, pooled, wanted_rate(p) / shares, begins))
     if (const auto h = fewest_for(p, t, demand(p.q) / shares); h && shares == 1) consider(*h, 1);
-  if (shares == 1) return out;
+  if (shares == 1 && out) return out;  // else copies of what was run may hold it
   for (const server_held& h : p.runner.all())
     if (h.trial.pooled == pooled && supply(p.q, h) > 0) consider(h, copies_for(demand(p.q), supply(p.q, h)));
   return out;
