@@ -114,12 +114,23 @@ std::optional<server_held> fewest_for(planning& p, const server_trial& begin, do
   return at;
 }
 
-/// Seconds that a request stays, as far as the limits tell.
+/// The combination that the rates promise the most of on `gpus`, of both kinds.
+std::optional<server_trial> most_by_rates(const planning& p, std::int64_t gpus) {
+  std::optional<server_trial> best;
+  for (const bool pooled : {false, true})
+    for (const server_trial& t : combinations(p.rated, pooled, gpus, 1))
+      if (!best || t.guess > best->guess) best = t;
+  return best;
+}
+
+/// Seconds that a request stays, by the rated time per token of the workers within the limits.
 double usual_stay(const planning& p) {
-  const auto& w = std::get<inference_workload>(p.base.workload);
-  double stay = w.objective.ttft_s.value_or(0) / 2;
-  stay += w.objective.tpot_s.value_or(0.02) * std::max(0.0, p.output_tokens - 1);
-  return std::max(stay, 1e-3);
+  constexpr double most_ttft_s = 1;  // assumed: looser limits on the first token are not used up
+  const service_objective& o = std::get<inference_workload>(p.base.workload).objective;
+  double stay = std::min(o.ttft_s.value_or(most_ttft_s), most_ttft_s) / 2;
+  const auto rated = most_by_rates(p, p.rated.domain);
+  stay += (rated ? rated->tpot_s : o.tpot_s.value_or(0)) * std::max(0.0, p.output_tokens - 1);
+  return std::max(std::min(stay, o.e2e_s.value_or(HUGE_VAL)), 1e-3);
 }
 
 /// Requests/s that the demand comes to.

@@ -117,6 +117,19 @@ TEST_CASE("A demand beyond one router is met by equal copies, in no more runs") 
   CHECK(many.runs < 2 * one.runs);  // a search that begins at all of the demand takes more for more users
 }
 
+TEST_CASE("Loose limits divide no demand whose requests in flight are few for one router") {
+  for (const char* tpot : {"20 ms", "10 s"}) {
+    serving_question q = test::small_server(0, tpot);
+    q.requests_per_s = 60;
+    q.users_of_router = 250;  // 60/s stay for 1.7 s at most
+    const serving_plan p = plan_serving(q);
+    REQUIRE(p.best());
+    INFO(tpot << " " << p.best()->users);
+    CHECK(p.enough());
+    CHECK(p.best()->copies == 1);
+  }
+}
+
 TEST_CASE("Copies hold the demand in the arithmetic by which a plan is enough, and one fewer does not") {
   CHECK(copies_for(21551.145, 615.747) * 615.747 >= 21551.145);
   for (int copies = 1; copies < 3000; ++copies)
