@@ -171,6 +171,17 @@ std::optional<copied_server> best_for_demand(planning& p, bool pooled) {
   return out;
 }
 
+/// The best on these GPUs: equal copies where one deployment of all would have more in flight than a router takes.
+std::optional<copied_server> best_copies_on(planning& p, bool pooled, std::int64_t gpus) {
+  const auto all = most_by_rates(p, gpus);
+  const double in_flight = all ? all->guess * usual_stay(p) : 0;
+  const auto shares =
+      std::clamp(static_cast<std::int64_t>(std::ceil(in_flight / p.q.users_of_router)), std::int64_t{1}, gpus);
+  const auto h = best_on(p, pooled, gpus / shares);
+  if (!h) return std::nullopt;
+  return copied_server{*h, shares > 1 ? gpus / h->trial.gpus() : 1};
+}
+
 std::string held_text(const server_trial& t) {
   std::string out = t.pooled ? layout_text(t.prefill) + " + " + layout_text(t.workers) : layout_text(t.workers);
   if (t.max_num_tokens > 0) out += fmt::format(", max_num_tokens {}", t.max_num_tokens);
@@ -271,7 +282,7 @@ serving_plan plan_serving(const serving_question& q, const plan_watch& watch) {
   for (const bool pooled : {false, true}) {
     std::optional<copied_server> best;
     if (out.for_demand) best = best_for_demand(p, pooled);
-    else if (const auto h = best_on(p, pooled, out.gpus)) best = copied_server{*h};
+    else best = best_copies_on(p, pooled, out.gpus);
     if (best) (pooled ? out.pooled : out.aggregated) = finished(q.base, best->one, best->copies);
   }
   if (out.for_demand && out.best()) out.gpus = out.best()->gpus;

@@ -130,6 +130,20 @@ TEST_CASE("Loose limits divide no demand whose requests in flight are few for on
   }
 }
 
+TEST_CASE("More GPUs than one router serves get equal copies, hold as much a GPU, and cost no more runs") {
+  serving_question q = test::small_server(2);
+  q.users_of_router = 100;
+  const serving_plan few = plan_serving(q);
+  q.gpus = 2000;
+  const serving_plan many = plan_serving(q);
+  REQUIRE(few.best());
+  REQUIRE(many.best());
+  CHECK(many.best()->copies > 1);
+  CHECK(many.best()->gpus <= 2000);
+  CHECK(many.best()->requests_per_s / 2000 >= 0.8 * few.best()->requests_per_s / 2);
+  CHECK(many.runs < 3 * few.runs);
+}
+
 TEST_CASE("Copies hold the demand in the arithmetic by which a plan is enough, and one fewer does not") {
   CHECK(copies_for(21551.145, 615.747) * 615.747 >= 21551.145);
   for (int copies = 1; copies < 3000; ++copies)
