@@ -14,9 +14,8 @@
 namespace nvlsim {
 namespace {
 
-constexpr double in_flight_times = 4;  // requests of a run, over those in flight
-constexpr std::int64_t min_trial_requests = 2000,
-                       max_trial_requests = 60'000;  // four times what serving_question::users_of_router allows
+constexpr std::int64_t min_trial_requests = 2000;
+constexpr auto max_trial_requests = static_cast<std::int64_t>(in_flight_times * usual_users_of_router);
 constexpr double usual_ttft_s = 1;
 
 /// Six digits, downwards: exact in the text of a scenario.
