@@ -287,7 +287,8 @@ serving_plan plan_serving(const serving_question& q, const plan_watch& watch) {
   }
   if (out.for_demand && out.best()) out.gpus = out.best()->gpus;
   if (out.for_demand && !out.best()) add_most_held(out, p);
-  out.points = points_of(p.rated, out.gpus, p.output_tokens, w.objective.ttft_s.value_or(HUGE_VAL));
+  const std::int64_t of_one = out.best() ? out.best()->gpus / out.best()->copies : out.gpus;
+  out.points = points_of(p.rated, of_one, p.output_tokens, w.objective.ttft_s.value_or(HUGE_VAL));
   add_losers(out, p);
   add_refusals(out, p.rated.combined);
   out.runs += p.runner.runs();

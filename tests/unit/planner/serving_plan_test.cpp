@@ -142,6 +142,9 @@ TEST_CASE("More GPUs than one router serves get equal copies, hold as much a GPU
   CHECK(many.best()->gpus <= 2000);
   CHECK(many.best()->requests_per_s / 2000 >= 0.8 * few.best()->requests_per_s / 2);
   CHECK(many.runs < 3 * few.runs);
+  const auto of_one = static_cast<int>(many.best()->gpus / many.best()->copies);
+  for (const serving_point& point : many.points)  // "N x tp 1": of a copy
+    CHECK(std::stoi(point.layout) <= of_one);
 }
 
 TEST_CASE("Copies hold the demand in the arithmetic by which a plan is enough, and one fewer does not") {
