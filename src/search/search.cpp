@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "nvlsim/facility/facility.hpp"
+#include "nvlsim/scenario/jobs.hpp"
 #include "search/searcher.hpp"
 
 namespace nvlsim {
@@ -50,8 +51,10 @@ std::unique_ptr<search_space> space_for(const scenario& s, const search_options&
   if (std::holds_alternative<inference_workload>(s.workload)) return serving_space(s, o, problems);
   if (std::holds_alternative<post_training_case>(s.workload)) return post_training_space(s, o, problems);
   if (std::holds_alternative<operation_case>(s.workload)) return operation_space(s, o, problems);
-  problems.add(s.file, "/workload/kind",
-               "a collective has no layouts to search; use a training or inference scenario");
+  problems.add(
+      s.file, "/workload/kind",
+      fmt::format("{} no layouts to search; use a training or inference scenario",
+                  std::holds_alternative<shared_workload>(s.workload) ? "several jobs have" : "a collective has"));
   return nullptr;
 }
 

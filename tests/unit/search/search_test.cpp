@@ -13,6 +13,7 @@
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/output/rows.hpp"
 #include "nvlsim/run/run.hpp"
+#include "nvlsim/scenario/jobs.hpp"
 #include "search/search_space.hpp"
 #include "support/shipped.hpp"
 #include "support/steps.hpp"
@@ -77,6 +78,20 @@ std::int64_t left_out(const search_result& r) {
   std::int64_t out = 0;
   for (const pruned_layouts& p : r.pruned) out += p.count;
   return out;
+}
+
+TEST_CASE("A search of a workload without layouts names that kind of workload") {
+  for (const bool jobs : {true, false}) {
+    scenario s;
+    if (jobs) s.workload.emplace<shared_workload>();
+    else s.workload.emplace<collective_workload>();
+    try {
+      search_layouts(s, {});
+      FAIL("searched");
+    } catch (const input_error& e) {
+      CHECK(e.problems().front().what.find(jobs ? "several jobs" : "a collective") == 0);
+    }
+  }
 }
 
 TEST_CASE("Every layout is found or left out for a reason, and none twice") {
