@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 
 #include "nvlsim/serving/pools.hpp"
@@ -19,13 +20,14 @@ struct fleet {
   engine_settings runs;   ///< what the engine runs with, said or not
   const char* role = "";  ///< "prefill", "decode" or ""
   int host_gpus = 0;      ///< of a host; 0: not known
+  std::string engine_of_stack = {};
 
   /// Hosts of one worker.
   int hosts() const { return host_gpus > 0 ? (ranks.gpus_per_replica() + host_gpus - 1) / host_gpus : 1; }
 };
 
 fleet fleet_of(const scenario& s, const inference_workload& w, const char* role) {
-  return {w, w.engine, settings_of(*s.stack.inference, w), role, s.platform.vm.gpus.read()};
+  return {w, w.engine, settings_of(*s.stack.inference, w), role, s.platform.vm.gpus.read(), engine_of(s)};
 }
 
 std::vector<fleet> fleets_of(const scenario& s, const inference_workload& w) {
@@ -42,19 +44,35 @@ struct flags {
   }
 };
 
-/// Adds what a framework takes of the settings: those that the plan says, and those that a command always has.
-void add_settings(flags& out, const fleet& f, std::string_view launch_flags::*of, bool always_only = false) {
-  const bool sums = of == &launch_flags::sglang;
+struct framework {
+  std::string_view engine;
+  std::string_view launch_flags::*flags;
+  std::string_view no_graphs;  ///< empty: an engine does not take it as an option
+};
+constexpr framework of_vllm{"vllm", &launch_flags::vllm, "--enforce-eager"},
+    of_sglang{"sglang", &launch_flags::sglang, "--disable-cuda-graph"},
+    of_tensorrt_llm{"tensorrt-llm", &launch_flags::tensorrt_llm, ""};
+
+/// Adds what a framework takes of the settings: those that the plan says, and those that a command always has. A
+/// share of memory is not the same thing in any two engines, so only the stack's own engine gets it.
+void add_settings(flags& out, const fleet& f, const framework& to, bool always_only = false) {
+  const bool sglang = to.engine == of_sglang.engine;
+  const auto& graphs = f.engine.cuda_graph_max_batch_size;
+  const bool without_graphs = graphs && *graphs == 0 && !always_only && !to.no_graphs.empty();
+  if (without_graphs) out.add(to.no_graphs);
   for (const engine_field& field : engine_fields) {
-    const std::string_view flag = field.flags.*of;
+    const std::string_view flag = field.flags.*to.flags;
     if (flag.empty() || (always_only && !field.flags.always)) continue;
-    const std::int64_t ranks = sums && field.flags.sums_ranks ? f.ranks.attention_dp : 1;
+    if (field.name == "kv_fraction" && f.engine_of_stack != to.engine) continue;
+    if (field.name == "cuda_graph_max_batch_size" && without_graphs) continue;
+    const std::int64_t ranks = sglang && field.flags.sums_ranks ? f.ranks.attention_dp : 1;
     std::visit(
         [&](const auto& m) {
           if constexpr (requires { (f.runs.*m.value).read(); })
             if (field.flags.always || f.engine.*m.said) {
               const auto x = field.flags.always ? (f.runs.*m.value).read() : (f.engine.*m.said)->read();
-              out.add(flag, x * static_cast<decltype(x)>(ranks));
+              const bool whole = sglang && field.name == "cpu_offload_gb";  // SGLang reads an integer
+              out.add(flag, whole ? static_cast<decltype(x)>(std::floor(x)) : x * static_cast<decltype(x)>(ranks));
             }
         },
         field.member);
@@ -74,7 +92,7 @@ std::string vllm_flags(const inference_workload& w, const fleet& f) {
     out.add("--data-parallel-size-local", std::max(1, f.host_gpus / (f.ranks.tp * f.ranks.pp)));
     out.add("--data-parallel-address", "HOST0");
   }
-  add_settings(out, f, &launch_flags::vllm);
+  add_settings(out, f, of_vllm);
   if (w.drafts.by_module())
     out.add("--speculative-config",
             fmt::format("'{{\"method\": \"mtp\", \"num_speculative_tokens\": {}}}'", w.drafts.draft_tokens));
@@ -90,7 +108,7 @@ std::string sglang_flags(const inference_workload& w, const fleet& f) {
   if (f.ranks.pp > 1) out.add("--pp-size", f.ranks.pp);
   if (eight_bit_cache(w)) out.add("--kv-cache-dtype", "fp8_e4m3");
   if (f.hosts() > 1) out.add("--nnodes", f.hosts()), out.add("--node-rank RANK --dist-init-addr HOST0:5000");
-  add_settings(out, f, &launch_flags::sglang);
+  add_settings(out, f, of_sglang);
   if (w.drafts.by_module()) {
     out.add("--speculative-algorithm", "EAGLE");
     out.add("--speculative-num-steps", w.drafts.draft_tokens);
@@ -105,7 +123,7 @@ std::string trtllm_flags(const fleet& f) {
   if (gpus > 1) out.add("--tp_size", gpus);
   if (f.ranks.ep > 1) out.add("--ep_size", f.ranks.ep);
   if (f.ranks.pp > 1) out.add("--pp_size", f.ranks.pp);
-  add_settings(out, f, &launch_flags::tensorrt_llm);
+  add_settings(out, f, of_tensorrt_llm);
   return out.text;
 }
 
@@ -232,7 +250,7 @@ launch_commands dynamo(const scenario& s, const inference_workload& w, const std
       if (gpus > 1) more.add("--tensor-parallel-size", gpus);
       if (f.ranks.ep > 1) more.add("--expert-parallel-size", f.ranks.ep);
       flags limits;  // spelt with dashes there
-      add_settings(limits, f, &launch_flags::tensorrt_llm, true);
+      add_settings(limits, f, of_tensorrt_llm, true);
       std::replace(limits.text.begin(), limits.text.end(), '_', '-');
       more.text += limits.text;
       if (*f.role) more.add("--disaggregation-mode", f.role);

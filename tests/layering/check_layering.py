@@ -40,8 +40,9 @@ PAGE = "docs/architecture.md"
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 # At the beginning of a line: what headers define beside functions, which may be overloaded.
-DEFINED = re.compile(r"^namespace ([\w:]+) \{|^(?:struct|class|enum class|enum) (\w+)\b(?!::)[^;{]*\{"
-                     r"|^inline const(?:expr)? [^;]*?(\w+)(?:\[[^]]*\])? ?[={]", re.MULTILINE)
+DEFINED = re.compile(r"^(?:namespace ([\w:]+) \{|(\}  // namespace))"
+                     r"|^(?:template <.*> )?(?:struct|class|enum class|enum) (\w+)\b(?!::)[^;{]*\{"
+                     r"|^inline (?:const(?:expr)? )?[^;({]*?(\w+)(?:\[[^]]*\])? ?[={]", re.MULTILINE)
 SUFFIXES = {".hpp", ".cpp", ".h", ".hh", ".cc", ".ipp", ".inl"}
 ROW = re.compile(r"^\| `(\w+)` \| (.*?) \| ?([^|]*?) ?\|$", re.MULTILINE)
 ARROW = re.compile(r"^ *(\w+) --> (\w+)$", re.MULTILINE)
@@ -88,14 +89,17 @@ def check_include(here, quote, included, target):
 
 def check_names(here, text, seen):
     """Violations of a header whose types or variables another header of the tree defines too, in `seen`."""
-    found, namespace = [], ""
+    found, inside = [], []
     for match in DEFINED.finditer(text):
-        namespace = match.group(1) or namespace
-        name = match.group(2) or match.group(3)
-        first = seen.setdefault((namespace, name), here) if name else here
-        if first != here:
+        opened, closed, kind, variable = match.groups()
+        name, namespace = kind or variable, "::".join(inside)
+        if opened:
+            inside.append(opened)
+        elif closed:
+            inside = inside[:-1]
+        elif seen.setdefault((namespace, name), here) != here:
             line = text.count("\n", 0, match.start()) + 1
-            found.append(f"{here}:{line}: {first} defines {namespace}::{name} too")
+            found.append(f"{here}:{line}: {seen[namespace, name]} defines {namespace}::{name} too")
     return found
 
 

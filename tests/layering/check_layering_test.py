@@ -116,10 +116,11 @@ class Includes(unittest.TestCase):
 
     def test_one_name_in_two_headers(self):
         for text in ("inline constexpr int limit = 2;\n", "inline constexpr range<int> limit{1, 2};\n",
-                     "struct limit {\n", "enum class limit { a };\n"):
-            inside = "namespace nvlsim {\n" + text
+                     "struct limit {\n", "enum class limit { a };\n", "inline int limit = 1;\n",
+                     "template <class T> struct limit {\n"):
+            inside = "namespace nvlsim {\nnamespace x {\n}  // namespace x\n" + text
             files = {"include/nvlsim/config/a.hpp": inside, "src/units/b.hpp": inside}
-            self.assertIn("src/units/b.hpp:2: include/nvlsim/config/a.hpp defines nvlsim::limit too", check(files)[1])
+            self.assertIn("src/units/b.hpp:4: include/nvlsim/config/a.hpp defines nvlsim::limit too", check(files)[1])
             self.assertEqual(check({**files, "src/units/b.hpp": "namespace nvlsim::other {\n" + text})[0], 0)
 
     def test_unknown_module_and_header(self):

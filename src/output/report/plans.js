@@ -26,6 +26,7 @@ function serving_plan(p) {
     const line = (name, f) => [name, ...servers.map(f)];
     const metric = (name, key, at) => line(name, s => show(key, at ? s.metrics[key]?.[at] : s.metrics[key]));
     return [element("h3", {}, title), ...(servers.length ? [table(["", ...servers.map(s => s.kind)], [
+      ...(servers.some(s => s.copies > 1) ? [line("copies, each with what follows", s => digits(s.copies))] : []),
       line("prefill workers", s => s.prefill ? workers_text(s.prefill) : "–"), line("decode workers", s => workers_text(s.decode)),
       line("requests/s held", s => digits(s.requests_per_s)), line("users in flight", s => digits(s.users)),
       metric("output tokens/s a GPU", "output_tokens_per_s_per_gpu"), metric("output tokens/s a user", "output_tokens_per_s_per_user"),

@@ -239,6 +239,12 @@ TEST_CASE("Launch commands have the ranks of the deployment, for every engine") 
   }
 }
 
+/// Whether a line has these words, each whole.
+bool has(const launch_commands& c, const std::string& words) {
+  return std::any_of(c.lines.begin(), c.lines.end(),
+                     [&](const std::string& l) { return (l + ' ').find(' ' + words + ' ') != std::string::npos; });
+}
+
 TEST_CASE("Launch commands have every engine setting that a plan says and the framework takes") {
   const serving_question q = test::small_server(4);
   const std::pair<const char*, std::string_view launch_flags::*> frameworks[] = {
@@ -249,17 +255,21 @@ TEST_CASE("Launch commands have every engine setting that a plan says and the fr
     for (const auto& [engine, of] : frameworks) {
       const std::string flag(f.flags.*of);
       if (flag.empty()) continue;
-      const auto* count = std::get_if<engine_setting<std::int64_t>>(&f.member);
-      const std::string at = fmt::format("/workload/engine/{}", f.name);
-      const scenario s =
-          read_base(q.base, {{at, count ? value{std::max<std::int64_t>(1, count->allowed.low)} : value{0.5}}});
-      const launch_commands c = launch_of(s, engine, "vllm");
-      const std::string number = count ? "1" : "0.5";
+      const bool count = std::holds_alternative<engine_setting<std::int64_t>>(f.member);
+      const bool divides = f.name == "decode_context_parallel";  // the one rank of the deployment
+      const std::string at = fmt::format("/workload/engine/{}", f.name), number = divides ? "1"
+                                                                                  : count ? "7"
+                                                                                          : "0.5";
+      const scenario s = read_base(q.base, {{at, count ? value{divides ? 1 : 7} : value{0.5}}});
+      const bool whole = f.name == "cpu_offload_gb" && engine == std::string_view("sglang");
+      const bool own = f.name != "kv_fraction" || engine == engine_of(s);
       INFO(engine << " " << flag);
-      CHECK(std::any_of(c.lines.begin(), c.lines.end(), [&](const std::string& l) {
-        return l.find(fmt::format(" {} {}", flag, number)) != std::string::npos;
-      }));
+      CHECK(has(launch_of(s, engine, "vllm"), fmt::format("{} {}", flag, whole ? "0" : number)) == own);
     }
+  const scenario s = read_base(q.base, {{"/workload/engine/cuda_graph_max_batch_size", value{0}}});
+  CHECK(has(launch_of(s, "sglang", "vllm"), "--disable-cuda-graph"));
+  CHECK_FALSE(has(launch_of(s, "sglang", "vllm"), "--cuda-graph-max-bs 0"));
+  CHECK(has(launch_of(s, "vllm", "vllm"), "--enforce-eager"));
 }
 
 struct spread_of {
