@@ -105,7 +105,7 @@ Limits that nothing keeps are no answer, but no error in the question.
 A demand that is not met is told apart from limits that nothing keeps.
 
   $ nvlsim plan serving llama3.1-8b --platform nd-h100-v5 --gpus 3 --users 100000 --input 400 --output-tokens 60 --ttft '1 s' --tpot '20 ms' -q | sed -n '/^not/,/^$/p' | grep .
-  not enough: 642.6 of 100000 users; about 467 GPUs would hold them, at the same
+  not enough: 362.4 of 100000 users; about 828 GPUs would hold them, at the same
     load a GPU
 
   $ nvlsim plan serving llama3.1-8b --platform nd-h100-v5 --gpus 3 --users 100000 --input 400 --output-tokens 60 --ttft '1 s' --tpot '20 ms' -q > plan.txt
