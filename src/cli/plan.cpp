@@ -239,6 +239,9 @@ std::vector<launch_commands> launch_lines(const planned_server& best, const plan
   std::vector<launch_commands> out;
   for (const char* engine : launched_engines)
     if (wanted == "all" || engine == (wanted.empty() ? own : wanted)) out.push_back(launch_of(s, engine, own));
+  if (best.copies > 1)
+    for (launch_commands& c : out)
+      c.lines.insert(c.lines.begin(), fmt::format("# for each of {} copies", best.copies));
   return out;
 }
 

@@ -16,7 +16,7 @@ namespace nvlsim {
 namespace {
 
 constexpr double closeness = 0.002;   // relative precision of the rate
-constexpr double first_fall = 0.01;   // below a load that a longer run does not sustain; then twice as far
+constexpr double first_step = 0.01;   // from a load that a longer run judges otherwise; then twice as far
 constexpr int max_doublings = 40;     // starting from the scenario's load
 constexpr double max_loop = 100'000;  // of a closed loop; more clients give no more information
 constexpr double alone =
@@ -151,6 +151,7 @@ class load_search {
     }
     for (;;) {
       if (good_ > 0 && shown_longer_ < longer_) show_again(min);
+      else if (good_ > 0 && bad_ > 0 && missed_longer_ < longer_) miss_again();
       else if (good_ > 0 && bad_ > 0 && (is_closed(workload_) ? bad_ - good_ > 1.5 : bad_ / good_ - 1 > closeness))
         try_load(is_closed(workload_) ? std::floor((good_ + bad_) / 2) : (good_ + bad_) / 2);
       else break;
@@ -166,7 +167,7 @@ class load_search {
     if (bad_ != most) return;
     good_ = 0;
     double at = most;
-    for (double fall = first_fall; good_ == 0 && at > min && in_flight_ > alone; fall *= 2) {
+    for (double fall = first_step; good_ == 0 && at > min && in_flight_ > alone; fall *= 2) {
       watched_ = fall < 0.5;
       const double next = fall < 1 ? most * (1 - fall) : at / 2;
       at = std::max(is_closed(workload_) ? std::min(std::floor(next), at - 1) : next, min);
@@ -175,9 +176,24 @@ class load_search {
     watched_ = true;
   }
 
+  /// The load that was missed in a shorter run than those that followed is run as long as they; if it is
+  /// sustained, higher ones are.
+  void miss_again() {
+    const double least = bad_, most = highest_load_tried(workload_);
+    try_load(least);
+    if (good_ != least) return;
+    bad_ = 0;
+    for (double rise = first_step; bad_ == 0 && good_ < most; rise *= 2) {
+      if (is_closed(workload_) && good_ * requests_of_client() > max_loop) break;
+      const double next = least * (1 + rise);
+      try_load(std::min(is_closed(workload_) ? std::max(std::ceil(next), good_ + 1) : next, most));
+    }
+  }
+
   void try_load(double load) {
     if (!holds(load)) {
       bad_ = load;
+      missed_longer_ = longer_;
       return;
     }
     good_ = load;
@@ -256,11 +272,11 @@ class load_search {
   const std::function<bool()>& stop_;
   std::shared_ptr<shared_runs> shared_;  ///< they differ in the load alone
   highest_load out_;
-  double good_ = 0, bad_ = 0;      ///< highest load that is sustained, lowest that is not; 0: none yet
-  double in_flight_ = 0;           ///< in the last run
-  std::int64_t longer_ = 1;        ///< number of requests over that of the scenario
-  std::int64_t shown_longer_ = 1;  ///< in the run that sustained `good_`
-  bool watched_ = false;           ///< runs end once they are lost
+  double good_ = 0, bad_ = 0;  ///< highest load that is sustained, lowest that is not; 0: none yet
+  double in_flight_ = 0;       ///< in the last run
+  std::int64_t longer_ = 1;    ///< number of requests over that of the scenario
+  std::int64_t shown_longer_ = 1, missed_longer_ = 1;  ///< in the runs that judged `good_` and `bad_`
+  bool watched_ = false;                               ///< runs end once they are lost
 };
 
 }  // namespace

@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <mutex>
+#include <thread>
 
 #include "nvlsim/config/digest.hpp"
 #include "nvlsim/config/document.hpp"
@@ -23,6 +25,16 @@ namespace nvlsim {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// Takes the lock, or waits a second for it: children of a run that was killed end a moment after it, and hold it
+/// until then. Not an fcntl lock: a process loses it when it closes any descriptor of the file.
+bool is_locked_by_another(int file) {
+  for (int i = 0; i < 40; ++i) {
+    if (::flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(25));
+  }
+  return true;
+}
 
 /// Calls `use` for every complete line.
 template <class Use>
@@ -188,8 +200,7 @@ record_file::record_file(const fs::path& folder, std::int64_t shard, std::int64_
   name_ = (folder / "results" / fmt::format("shard-{}-of-{}.jsonl", shard, shards)).string();
   fd_ = ::open(name_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd_ < 0) throw io_error(fmt::format("{}: cannot be written ({})", name_, std::strerror(errno)));
-  // Not an fcntl lock: a process loses it when it closes any descriptor of the file.
-  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+  if (is_locked_by_another(fd_)) {
     ::close(fd_);
     throw io_error(fmt::format("{}: another process is running this shard", name_));
   }

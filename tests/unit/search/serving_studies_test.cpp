@@ -80,7 +80,7 @@ TEST_CASE(
     std::get<inference_workload>(s.workload).arrivals.rate_per_s = begin * reached;
     const highest_load found = find_highest_load(s);
     INFO("from " << begin << " of it: " << found.runs << " runs");
-    CHECK(found.runs <= std::abs(std::log2(begin)) + to_two_thousandths + 11);
+    CHECK(found.runs <= std::abs(std::log2(begin)) + to_two_thousandths + 12);
   }
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("Highest rate of a run that is too short is found by longer ones") {
   CHECK(found.workload.requests > 40);
   CHECK_FALSE(found.short_run);
   w.requests = 10'000;
-  CHECK(find_highest_load(s).load == Approx(found.load).epsilon(0.15));
+  CHECK(find_highest_load(s).load == Approx(found.load).epsilon(0.15));  // arrivals of a few hundred requests
 }
 
 TEST_CASE("A highest load is one whose run ends ok: a run that is too short holds none, and is made longer") {
