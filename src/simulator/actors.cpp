@@ -6,6 +6,7 @@
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/plan/event_board.hpp"
+#include "simulator/guarded_actor.hpp"
 
 namespace nvlsim::simulator {
 namespace {
@@ -25,7 +26,8 @@ class actors {
 
   timeline run(sg4::Engine& simgrid, const std::vector<sg4::Host*>& hosts) {
     for (std::size_t i = 0; i < places_.size(); ++i) {
-      compat::add_actor(hosts.at(class_of(i)), stream_name(plan_, places_[i]), [this, i] { guarded(i); });
+      add_guarded_actor(hosts.at(class_of(i)), stream_name(plan_, places_[i]), first_error_,
+                        [this, i] { run_stream(i); });
     }
     simgrid.run();
     if (first_error_) std::rethrow_exception(first_error_);
@@ -40,17 +42,6 @@ class actors {
   std::size_t stream_of(std::size_t i) const { return static_cast<std::size_t>(places_[i].stream); }
   const std::vector<operation>& operations(std::size_t i) const {
     return plan_.classes[class_of(i)].streams[stream_of(i)].operations;
-  }
-
-  /// Catches everything, because an exception that leaves an actor would end the process.
-  void guarded(std::size_t i) {
-    try {
-      run_stream(i);
-    } catch (const simgrid::ForcefulKillException&) {
-      throw;  // SimGrid uses it to unwind the actors of a deadlock
-    } catch (...) {
-      if (!first_error_) first_error_ = std::current_exception();
-    }
   }
 
   void run_stream(std::size_t i) {

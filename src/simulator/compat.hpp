@@ -1,4 +1,4 @@
-// Calls that differ between SimGrid 3.32 and 4.1, except those for zones, which are in engine/simgrid_zone.cpp.
+// Calls that differ between SimGrid 3.32 and 4.1, except those for zones, which are in simulator/simgrid_zone.cpp.
 #pragma once
 
 #include <simgrid/s4u.hpp>

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "simulator/guarded_actor.hpp"
 #include "simulator/ports.hpp"
 #include "simulator/session.hpp"
 
@@ -46,15 +47,7 @@ class operation_actors {
  private:
   template <class Body>
   void guarded(sg4::Host* host, const std::string& name, bool daemon, Body body) {
-    const auto actor = simulator::compat::add_actor(host, name, [this, body] {
-      try {
-        body();
-      } catch (const simgrid::ForcefulKillException&) {
-        throw;  // SimGrid uses it to unwind actors
-      } catch (...) {
-        if (!first_error_) first_error_ = std::current_exception();
-      }
-    });
+    const auto actor = simulator::add_guarded_actor(host, name, first_error_, std::move(body));
     if (daemon) actor->daemonize();
   }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
+#include "simulator/guarded_actor.hpp"
 #include "simulator/ports.hpp"
 #include "simulator/session.hpp"
 
@@ -29,7 +30,8 @@ class loop_actors {
     for (std::size_t i = 0; i < loop_.actors(); ++i) {
       const bool trains = i + 1 == loop_.actors();
       const std::string name = trains ? "trainer" : "rollout engine " + std::to_string(i);
-      simulator::compat::add_actor(hosts[i], name, [this, i] { guarded(i); });
+      simulator::add_guarded_actor(
+          hosts[i], name, first_error_, [this, i] { run_worker(i); }, [this] { ring_all(); });
     }
   }
   loop_record close() && {
@@ -38,17 +40,6 @@ class loop_actors {
   }
 
  private:
-  void guarded(std::size_t i) {
-    try {
-      run_worker(i);
-    } catch (const simgrid::ForcefulKillException&) {
-      throw;
-    } catch (...) {
-      if (!first_error_) first_error_ = std::current_exception();
-      ring_all();
-    }
-  }
-
   void run_worker(std::size_t i) {
     std::unique_lock<sg4::Mutex> lock(*mutex_);
     while (!loop_.done() && !first_error_) {

@@ -9,6 +9,7 @@
 #include "nvlsim/plan/event_board.hpp"
 #include "simulator/actors.hpp"
 #include "simulator/flow_executor.hpp"
+#include "simulator/guarded_actor.hpp"
 #include "simulator/ports.hpp"
 #include "simulator/session.hpp"
 
@@ -88,15 +89,7 @@ class server_actors {
  private:
   template <class Body>
   void guarded(sg4::Host* host, const std::string& name, Body body) {
-    const auto actor = simulator::compat::add_actor(host, name, [this, body] {
-      try {
-        body();
-      } catch (const simgrid::ForcefulKillException&) {
-        throw;  // SimGrid uses it to unwind actors
-      } catch (...) {
-        if (!on_.first_error) on_.first_error = std::current_exception();
-      }
-    });
+    const auto actor = simulator::add_guarded_actor(host, name, on_.first_error, std::move(body));
     if (name != "requests") actor->daemonize();
   }
 
