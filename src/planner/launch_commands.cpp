@@ -46,33 +46,32 @@ struct flags {
 
 struct framework {
   std::string_view engine;
-  std::string_view launch_flags::*flags;
-  std::string_view no_graphs;  ///< empty: an engine does not take it as an option
+  std::string_view launch_flags::*flag;
+  std::string_view launch_flags::*zero;
 };
-constexpr framework of_vllm{"vllm", &launch_flags::vllm, "--enforce-eager"},
-    of_sglang{"sglang", &launch_flags::sglang, "--disable-cuda-graph"},
-    of_tensorrt_llm{"tensorrt-llm", &launch_flags::tensorrt_llm, ""};
+constexpr framework of_vllm{"vllm", &launch_flags::vllm, &launch_flags::vllm_zero},
+    of_sglang{"sglang", &launch_flags::sglang, &launch_flags::sglang_zero},
+    of_tensorrt_llm{"tensorrt-llm", &launch_flags::tensorrt_llm, nullptr};
 
-/// Adds what a framework takes of the settings: those that the plan says, and those that a command always has. A
-/// share of memory is not the same thing in any two engines, so only the stack's own engine gets it.
+/// Adds what a framework takes of the settings: those that the plan says, and those that a command always has.
 void add_settings(flags& out, const fleet& f, const framework& to, bool always_only = false) {
   const bool sglang = to.engine == of_sglang.engine;
-  const auto& graphs = f.engine.cuda_graph_max_batch_size;
-  const bool without_graphs = graphs && *graphs == 0 && !always_only && !to.no_graphs.empty();
-  if (without_graphs) out.add(to.no_graphs);
   for (const engine_field& field : engine_fields) {
-    const std::string_view flag = field.flags.*to.flags;
-    if (flag.empty() || (always_only && !field.flags.always)) continue;
-    if (field.name == "kv_fraction" && f.engine_of_stack != to.engine) continue;
-    if (field.name == "cuda_graph_max_batch_size" && without_graphs) continue;
-    const std::int64_t ranks = sglang && field.flags.sums_ranks ? f.ranks.attention_dp : 1;
+    const launch_flags& how = field.flags;
+    const std::string_view flag = how.*to.flag, zero = to.zero ? how.*to.zero : std::string_view();
+    if (always_only && !how.always) continue;
+    if (how.own && f.engine_of_stack != to.engine) continue;
+    const std::int64_t ranks = sglang && how.sums_ranks ? f.ranks.attention_dp : 1;
     std::visit(
         [&](const auto& m) {
           if constexpr (requires { (f.runs.*m.value).read(); })
-            if (field.flags.always || f.engine.*m.said) {
-              const auto x = field.flags.always ? (f.runs.*m.value).read() : (f.engine.*m.said)->read();
-              const bool whole = sglang && field.name == "cpu_offload_gb";  // SGLang reads an integer
-              out.add(flag, whole ? static_cast<decltype(x)>(std::floor(x)) : x * static_cast<decltype(x)>(ranks));
+            if (how.always || f.engine.*m.said) {
+              const auto x = how.always ? (f.runs.*m.value).read() : (f.engine.*m.said)->read();
+              using number = std::decay_t<decltype(x)>;
+              if (x == number{} && !zero.empty()) out.add(zero);
+              else if (!flag.empty())
+                out.add(flag,
+                        sglang && how.whole ? static_cast<number>(std::floor(x)) : x * static_cast<number>(ranks));
             }
         },
         field.member);

@@ -115,6 +115,9 @@ struct launch_flags {
   std::string_view vllm = {}, sglang = {}, tensorrt_llm = {};
   bool always = false;      ///< a launch command has it whether a plan sets it or not
   bool sums_ranks = false;  ///< SGLang's number is for all ranks of attention data parallelism together
+  bool own = false;         ///< means another thing in each engine, so only the stack's own gets it
+  bool whole = false;       ///< SGLang reads an integer
+  std::string_view vllm_zero = {}, sglang_zero = {};  ///< the option that says 0, in place of one with a number
 };
 
 struct engine_field {
@@ -226,7 +229,8 @@ inline constexpr auto fields = std::to_array<engine_field>({
      .aliases = {"gpu_memory_utilization", "mem_fraction_static", "free_gpu_memory_fraction"},
      .member = share{&now::kv_fraction, &said::kv_fraction, 0.9, config::fraction},
      .meaning = "share of memory for the cache, by the stack's `kv_rule`",
-     .flags = {"--gpu-memory-utilization", "--mem-fraction-static", "--kv_cache_free_gpu_memory_fraction"}},
+     .flags = {.vllm = "--gpu-memory-utilization", .sglang = "--mem-fraction-static",
+               .tensorrt_llm = "--kv_cache_free_gpu_memory_fraction", .own = true}},
     {.name = "batch_wait_iterations",
      .aliases = {"batch_wait_timeout_iters"},
      .member = count{&now::batch_wait_iterations, &said::batch_wait_iterations, 0, config::non_negative_int},
@@ -273,7 +277,8 @@ inline constexpr auto fields = std::to_array<engine_field>({
      .meaning = "most decodes that an iteration without prompts can have and still be launched from a "
                 "CUDA graph. Larger iterations are launched layer by layer by the host. 0: no graphs",
      .refused = {.prefill_pool = "no CUDA graph holds an iteration with prompts"},
-     .flags = {.sglang = "--cuda-graph-max-bs"}},
+     .flags = {.sglang = "--cuda-graph-max-bs", .vllm_zero = "--enforce-eager",
+               .sglang_zero = "--disable-cuda-graph"}},
     {.name = "stream_interval",
      .aliases = {},
      .member = count{&now::stream_interval, &said::stream_interval, 1, config::positive_int},
@@ -317,7 +322,7 @@ inline constexpr auto fields = std::to_array<engine_field>({
      .meaning = "weights of a GPU that stay in CPU memory, in GiB. Their room goes to the cache; iterations read "
                 "them over C2C, routed experts as far as tokens reach them",
      .refused = {.stack = "how much fits depends on the model"},
-     .flags = {.vllm = "--cpu-offload-gb", .sglang = "--cpu-offload-gb"}},
+     .flags = {.vllm = "--cpu-offload-gb", .sglang = "--cpu-offload-gb", .whole = true}},
 });
 
 }  // namespace engine_table
