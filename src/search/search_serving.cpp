@@ -188,13 +188,15 @@ class serving_layouts final : public search_space {
     for (const auto& row : inference_table()) {
       if (!applies(row.about, served)) continue;
       const metric_value v = row.value(served);
-      const auto put = [&](const std::string& name, double x) {
+      const auto put = [&](std::string_view statistic, double x) {
+        if (std::isnan(x)) return;
+        const std::string name = fmt::format("{}{}{}", row.about.name, statistic.empty() ? "" : ".", statistic);
         const auto at = std::find(metrics.begin(), metrics.end(), name);
-        if (at != metrics.end() && !std::isnan(x)) out[static_cast<std::size_t>(at - metrics.begin())] = x;
+        if (at != metrics.end()) out[static_cast<std::size_t>(at - metrics.begin())] = x;
       };
       if (const auto* d = std::get_if<distribution>(&v))
-        for (const statistic& s : statistics) put(fmt::format("{}.{}", row.about.name, s.name), d->*s.of);
-      else if (const auto x = number_of(v)) put(std::string(row.about.name), *x);
+        for (const statistic& s : statistics) put(s.name, d->*s.of);
+      else if (const auto x = number_of(v)) put({}, *x);
     }
     return out;
   }
