@@ -149,10 +149,16 @@ double nvlink_ratio(const collective_profile& profile, const platform& p, const 
   return p.gpu.nvlink / *m->nvlink * collectives::links_reaching(p, members) * relayed;
 }
 
+/// Whether every rank sends to one other.
+bool is_of_pairs(collective c) { return c == collective::send_recv || c == collective::neighbor_exchange; }
+
+/// GPUs of a leaf of a domain whose planes have two levels of switches: half of the ports lead to them.
+double gpus_of_switch(const platform& p) { return p.rack.nvlink_switch_ports / 2.0; }
+
 /// What a hop between two leaves takes longer in a domain whose planes have two levels of switches: the message
 /// crosses three switches in place of one.
 seconds more_per_hop(const platform& p, int members) {
-  if (p.rack.nvlink_levels < 2 || members <= p.rack.nvlink_switch_ports / 2) return {};
+  if (p.rack.nvlink_levels < 2 || members <= gpus_of_switch(p)) return {};
   return p.rack.nvlink_switch_latency * 2.0;
 }
 
@@ -160,12 +166,10 @@ seconds more_per_hop(const platform& p, int members) {
 /// has other partners in each step, and pairs of which all wait for the slowest, have the longer hop in each.
 /// Where the library chooses, ring and tree have the hops of a ring.
 double between_leaves(const platform& p, const call& c, int members) {
-  const bool pairs = c.kind == collective::all_to_all || c.kind == collective::send_recv ||
-                     c.kind == collective::neighbor_exchange;
   const std::string_view algorithm = c.options.algorithm;
-  if (pairs || !(algorithm.empty() || algorithm == "ring")) return 1;
-  const double of_leaf = p.rack.nvlink_switch_ports / 2.0;  // half of a leaf's ports lead to GPUs
-  return std::min(1.0, std::ceil(members / of_leaf) / members);
+  if (c.kind == collective::all_to_all || is_of_pairs(c.kind) || !(algorithm.empty() || algorithm == "ring"))
+    return 1;
+  return std::min(1.0, std::ceil(members / gpus_of_switch(p)) / members);
 }
 
 /// `share` of the hops take longer.
@@ -180,7 +184,7 @@ domain_collective with_longer_hops(domain_collective d, seconds more, double sha
 
 collectives::network network_of(const collective_profile& profile, const platform& p, collective kind,
                                 communicator g) {
-  const bool pair = kind == collective::send_recv || kind == collective::neighbor_exchange;
+  const bool pair = is_of_pairs(kind);
   const network::fabric_path aligned = path_of(p, collective::all_reduce, g);
   collectives::network net{g.domains,
                            pair ? 1 : g.max_members(),

@@ -519,13 +519,20 @@ TEST_CASE("What an all-to-all sends to GPUs without a link takes two") {
   CHECK(transfer(cube, collective::all_reduce) == transfer(mesh, collective::all_reduce));
 }
 
-TEST_CASE("Planes of two levels lengthen the hops of groups that do not fit a leaf") {
+/// A domain of 144 GPUs whose planes have one level of switches, and one with two.
+std::pair<platform, platform> levels_of_switches() {
   platform one = machine(5, "quantum-x800", 800.0_Gbps);
   one.vm.gpus = 4, one.rack.vms = 36;
   one.rack.nvlink_planes = 18, one.rack.nvlink_switch_ports = 72;
   platform two = one;
   two.rack.nvlink_levels = 2;
   two.rack.nvlink_switch_latency = 0.3_us;
+  return {one, two};
+}
+
+TEST_CASE("Planes of two levels lengthen the hops of groups that do not fit a leaf") {
+  const auto levels = levels_of_switches();
+  const platform &one = levels.first, &two = levels.second;
   for (const collective c : {collective::all_reduce, collective::all_gather, collective::all_to_all}) {
     INFO(name(c));
     CHECK(test::time(two, c, 64, {36, 1}) == test::time(one, c, 64, {36, 1}));
@@ -538,12 +545,8 @@ TEST_CASE("Planes of two levels lengthen the hops of groups that do not fit a le
 }
 
 TEST_CASE("A ring has a longer hop for each leaf that it passes, pairs have one each") {
-  platform one = machine(5, "quantum-x800", 800.0_Gbps);
-  one.vm.gpus = 4, one.rack.vms = 36;
-  one.rack.nvlink_planes = 18, one.rack.nvlink_switch_ports = 72;
-  platform two = one;
-  two.rack.nvlink_levels = 2;
-  two.rack.nvlink_switch_latency = 0.3_us;
+  const auto levels = levels_of_switches();
+  const platform &one = levels.first, &two = levels.second;
   const auto longer = [&](collective c, int ranks) {
     const auto take = [&](const platform& p) {
       collective_options in_rings;
