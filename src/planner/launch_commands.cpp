@@ -1,11 +1,14 @@
 #include "nvlsim/planner/launch_commands.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string_view>
 
+#include "nvlsim/config/value.hpp"
 #include "nvlsim/serving/pools.hpp"
 
 namespace nvlsim {
@@ -44,6 +47,35 @@ struct flags {
   }
 };
 
+/// What a launch says of a setting: what the plan says or, where it always has one, what the engine runs with.
+/// Nothing for names, which frameworks spell in other ways.
+std::optional<value> told(const fleet& f, const engine_field& field) {
+  return std::visit(
+      [&](const auto& m) -> std::optional<value> {
+        if constexpr (requires { (f.runs.*m.value).read(); }) {
+          if (field.flags.always) return value{(f.runs.*m.value).read()};
+          if (f.engine.*m.said) return value{(f.engine.*m.said)->read()};
+        } else if constexpr (requires { m.otherwise == true; }) {
+          if (f.engine.*m.said) return value{*(f.engine.*m.said)};
+        }
+        return std::nullopt;
+      },
+      field.member);
+}
+
+bool is_off(const value& v) {
+  if (const bool* b = v.boolean()) return !*b;
+  if (const double* x = v.number()) return *x == 0;
+  return v.integer() && *v.integer() == 0;
+}
+
+std::string yaml_scalar(const value& v) {
+  if (const std::int64_t* i = v.integer()) return fmt::format("{}", *i);
+  if (const double* x = v.number()) return fmt::format("{}", *x);
+  if (const bool* b = v.boolean()) return *b ? "true" : "false";
+  return v.string() ? *v.string() : "null";
+}
+
 struct framework {
   std::string_view engine;
   std::string_view launch_flags::*flag;
@@ -53,28 +85,24 @@ constexpr framework of_vllm{"vllm", &launch_flags::vllm, &launch_flags::vllm_zer
     of_sglang{"sglang", &launch_flags::sglang, &launch_flags::sglang_zero},
     of_tensorrt_llm{"tensorrt-llm", &launch_flags::tensorrt_llm, nullptr};
 
+/// SGLang's number of a setting: of all ranks together, or whole.
+value for_sglang(const fleet& f, const launch_flags& how, value v) {
+  if (const std::int64_t* i = v.integer(); i && how.sums_ranks) return value{*i * f.ranks.attention_dp};
+  if (const double* x = v.number(); x && how.whole) return value{std::floor(*x)};
+  return v;
+}
+
 /// Adds what a framework takes of the settings: those that the plan says, and those that a command always has.
-void add_settings(flags& out, const fleet& f, const framework& to, bool always_only = false) {
-  const bool sglang = to.engine == of_sglang.engine;
+void add_settings(flags& out, const fleet& f, const framework& to) {
   for (const engine_field& field : engine_fields) {
     const launch_flags& how = field.flags;
     const std::string_view flag = how.*to.flag, zero = to.zero ? how.*to.zero : std::string_view();
-    if (always_only && !how.always) continue;
     if (how.own && f.engine_of_stack != to.engine) continue;
-    const std::int64_t ranks = sglang && how.sums_ranks ? f.ranks.attention_dp : 1;
-    std::visit(
-        [&](const auto& m) {
-          if constexpr (requires { (f.runs.*m.value).read(); })
-            if (how.always || f.engine.*m.said) {
-              const auto x = how.always ? (f.runs.*m.value).read() : (f.engine.*m.said)->read();
-              using number = std::decay_t<decltype(x)>;
-              if (x == number{} && !zero.empty()) out.add(zero);
-              else if (!flag.empty())
-                out.add(flag,
-                        sglang && how.whole ? static_cast<number>(std::floor(x)) : x * static_cast<number>(ranks));
-            }
-        },
-        field.member);
+    const std::optional<value> v = told(f, field);
+    if (!v) continue;
+    if (is_off(*v) && !zero.empty()) out.add(zero);
+    else if (!flag.empty())
+      out.add(flag, yaml_scalar(to.engine == of_sglang.engine ? for_sglang(f, how, *v) : *v));
   }
 }
 
@@ -126,15 +154,53 @@ std::string trtllm_flags(const fleet& f) {
   return out.text;
 }
 
-/// What trtllm-serve reads from a file: a line that writes it.
+/// YAML in one line: `{dtype: fp8, tokens_per_block: 64}`.
+std::string yaml_of(const value& v) {
+  if (!v.members()) return yaml_scalar(v);
+  std::vector<std::string> all;
+  for (const auto& [key, member] : *v.members()) all.push_back(fmt::format("{}: {}", key, yaml_of(member)));
+  return fmt::format("{{{}}}", fmt::join(all, ", "));
+}
+
+/// The options that TensorRT-LLM reads from a file.
+value trtllm_options(const inference_workload& w, const fleet& f) {
+  value out{value::object{{"enable_attention_dp", f.ranks.attention_dp > 1}}};
+  const auto set = [&](std::string_view pointer, value v) {
+    value* at = &out;
+    for (const std::string& key : split_pointer(pointer)) at = at->find(key) ? at->find(key) : &at->set(key, {});
+    *at = std::move(v);
+  };
+  if (eight_bit_cache(w)) set("/kv_cache_config/dtype", "fp8");
+  if (*f.role) set("/cache_transceiver_config/backend", "UCX");
+  if (w.drafts.by_module()) {
+    set("/speculative_config/decoding_type", "MTP");
+    set("/speculative_config/num_nextn_predict_layers", w.drafts.draft_tokens);
+  }
+  for (const engine_field& field : engine_fields) {
+    const launch_flags& how = field.flags;
+    if (how.tensorrt_llm_file.empty() || (how.own && f.engine_of_stack != of_tensorrt_llm.engine)) continue;
+    const std::optional<value> v = told(f, field);
+    if (!v) continue;
+    if (is_off(*v) && !how.off_in_file.empty()) set(how.off_in_file, nullptr);
+    else set(how.tensorrt_llm_file, *v);
+  }
+  if (out.at_pointer("/attention_dp_config")) set("/attention_dp_config/enable_balance", true);
+  if (f.engine.preemption)
+    set("/scheduler_config/capacity_scheduler_policy",
+        *f.engine.preemption == preemption_policy::none ? "GUARANTEED_NO_EVICT" : "MAX_UTILIZATION");
+  return out;
+}
+
+/// A command that writes lines to a file.
+std::string write_file(const std::vector<std::string>& lines, std::string_view name) {
+  return fmt::format("printf '%s\\n' '{}' > {}", fmt::join(lines, "' '"), name);
+}
+
 std::string trtllm_file(const inference_workload& w, const fleet& f, const std::string& name) {
-  std::string text = fmt::format("enable_attention_dp: {}\\n", f.ranks.attention_dp > 1);
-  if (eight_bit_cache(w)) text += "kv_cache_config: {dtype: fp8}\\n";
-  if (*f.role) text += "cache_transceiver_config: {backend: UCX}\\n";
-  if (w.drafts.by_module())
-    text += fmt::format("speculative_config: {{decoding_type: MTP, num_nextn_predict_layers: {}}}\\n",
-                        w.drafts.draft_tokens);
-  return fmt::format("printf '{}' > {}", text, name);
+  const value options = trtllm_options(w, f);
+  std::vector<std::string> lines;
+  for (const auto& [key, v] : *options.members()) lines.push_back(fmt::format("{}: {}", key, yaml_of(v)));
+  return write_file(lines, name);
 }
 
 std::string heading(const fleet& f) {
@@ -219,10 +285,13 @@ launch_commands tensorrt_llm(const scenario& s, const inference_workload& w) {
     return out;
   }
   out.lines.emplace_back("# in front");
-  out.lines.push_back(fmt::format(
-      "printf 'hostname: 0.0.0.0\\nport: {}\\ncontext_servers: {{num_instances: {}, urls: [HOST:PORT, ...]}}\\n"
-      "generation_servers: {{num_instances: {}, urls: [HOST:PORT, ...]}}\\n' > disagg.yaml",
-      first_port, w.prefill_pool->replicas, w.replicas));
+  const auto servers = [](const char* kind, int workers) {
+    return fmt::format("{}: {{num_instances: {}, urls: [HOST:PORT, ...]}}", kind, workers);
+  };
+  out.lines.push_back(
+      write_file({"hostname: 0.0.0.0", fmt::format("port: {}", first_port),
+                  servers("context_servers", w.prefill_pool->replicas), servers("generation_servers", w.replicas)},
+                 "disagg.yaml"));
   out.lines.emplace_back("trtllm-serve disaggregated -c disagg.yaml");
   return out;
 }
@@ -249,7 +318,7 @@ launch_commands dynamo(const scenario& s, const inference_workload& w, const std
       if (gpus > 1) more.add("--tensor-parallel-size", gpus);
       if (f.ranks.ep > 1) more.add("--expert-parallel-size", f.ranks.ep);
       flags limits;  // spelt with dashes there
-      add_settings(limits, f, of_tensorrt_llm, true);
+      add_settings(limits, f, of_tensorrt_llm);
       std::replace(limits.text.begin(), limits.text.end(), '_', '-');
       more.text += limits.text;
       if (*f.role) more.add("--disaggregation-mode", f.role);

@@ -117,7 +117,10 @@ struct launch_flags {
   bool sums_ranks = false;  ///< SGLang's number is for all ranks of attention data parallelism together
   bool own = false;         ///< means another thing in each engine, so only the stack's own gets it
   bool whole = false;       ///< SGLang reads an integer
-  std::string_view vllm_zero = {}, sglang_zero = {};  ///< the option that says 0, in place of one with a number
+  std::string_view vllm_zero = {},
+                   sglang_zero = {};        ///< the option that says 0 or false, in place of one with a value
+  std::string_view tensorrt_llm_file = {};  ///< pointer to the setting in the file of options of TensorRT-LLM
+  std::string_view off_in_file = {};        ///< pointer that is null there for 0
 };
 
 struct engine_field {
@@ -229,8 +232,8 @@ inline constexpr auto fields = std::to_array<engine_field>({
      .aliases = {"gpu_memory_utilization", "mem_fraction_static", "free_gpu_memory_fraction"},
      .member = share{&now::kv_fraction, &said::kv_fraction, 0.9, config::fraction},
      .meaning = "share of memory for the cache, by the stack's `kv_rule`",
-     .flags = {.vllm = "--gpu-memory-utilization", .sglang = "--mem-fraction-static",
-               .tensorrt_llm = "--kv_cache_free_gpu_memory_fraction", .own = true}},
+     .flags = {.vllm = "--gpu-memory-utilization", .sglang = "--mem-fraction-static", .own = true,
+               .tensorrt_llm_file = "/kv_cache_config/free_gpu_memory_fraction"}},
     {.name = "batch_wait_iterations",
      .aliases = {"batch_wait_timeout_iters"},
      .member = count{&now::batch_wait_iterations, &said::batch_wait_iterations, 0, config::non_negative_int},
@@ -241,7 +244,8 @@ inline constexpr auto fields = std::to_array<engine_field>({
            if (s.batch_wait_iterations == 0) return std::string_view();
            return never_waits(s, u, s.batch_wait_ratio <= 0,
                               "batch_wait_ratio is 0, so prompts do not wait for each other");
-         }},
+         },
+     .flags = {.tensorrt_llm_file = "/batch_wait_timeout_iters"}},
     {.name = "batch_wait_ratio",
      .aliases = {"batch_wait_max_tokens_ratio"},
      .member = share{&now::batch_wait_ratio, &said::batch_wait_ratio, 0, config::fraction},
@@ -252,7 +256,8 @@ inline constexpr auto fields = std::to_array<engine_field>({
            if (s.batch_wait_ratio <= 0) return std::string_view();
            return never_waits(s, u, s.batch_wait_iterations == 0,
                               "batch_wait_iterations is 0, so prompts do not wait for each other");
-         }},
+         },
+     .flags = {.tensorrt_llm_file = "/batch_wait_max_tokens_ratio"}},
     {.name = "rank_wait_iterations",
      .aliases = {"attention_dp_timeout_iters"},
      .member = count{&now::rank_wait_iterations, &said::rank_wait_iterations, 0, config::non_negative_int},
@@ -263,7 +268,8 @@ inline constexpr auto fields = std::to_array<engine_field>({
            if (s.rank_wait_iterations == 0) return std::string_view();
            return never_waits(s, u, u.attention_dp <= 1,
                               "attention_dp is 1, so there are no other ranks to wait for");
-         }},
+         },
+     .flags = {.tensorrt_llm_file = "/attention_dp_config/timeout_iters"}},
     {.name = "poll_interval",
      .aliases = {"scheduler_recv_interval"},
      .member = count{&now::poll_interval, &said::poll_interval, 1, config::positive_int},
@@ -278,14 +284,16 @@ inline constexpr auto fields = std::to_array<engine_field>({
                 "CUDA graph. Larger iterations are launched layer by layer by the host. 0: no graphs",
      .refused = {.prefill_pool = "no CUDA graph holds an iteration with prompts"},
      .flags = {.sglang = "--cuda-graph-max-bs", .vllm_zero = "--enforce-eager",
-               .sglang_zero = "--disable-cuda-graph"}},
+               .sglang_zero = "--disable-cuda-graph",
+               .tensorrt_llm_file = "/cuda_graph_config/max_batch_size",
+               .off_in_file = "/cuda_graph_config"}},
     {.name = "stream_interval",
      .aliases = {},
      .member = count{&now::stream_interval, &said::stream_interval, 1, config::positive_int},
      .meaning = "tokens of a sequence from one reply to its client to the next; each reply costs the "
                 "server `sequence_host`",
      .refused = {.prefill_pool = one_token},
-     .flags = {.vllm = "--stream-interval", .sglang = "--stream-interval"}},
+     .flags = {.vllm = "--stream-interval", .sglang = "--stream-interval", .tensorrt_llm_file = "/stream_interval"}},
     {.name = "preemption",
      .aliases = {},
      .member = engine_setting<preemption_policy>{&now::preemption, &said::preemption, preemption_policy::none,
@@ -303,12 +311,15 @@ inline constexpr auto fields = std::to_array<engine_field>({
      .refused = {.decode_pool = come_cached},
      .idle = [](const engine_settings& s, const engine_use& u) -> std::string_view {
        return s.prefix_cache && !u.prompts_shared ? "the load has no shared prefixes" : "";
-     }},
+     },
+     .flags = {.vllm_zero = "--no-enable-prefix-caching", .sglang_zero = "--disable-radix-cache",
+               .tensorrt_llm_file = "/kv_cache_config/enable_block_reuse"}},
     {.name = "kv_block_tokens",
      .aliases = {"block_size", "page_size", "tokens_per_block"},
      .member = count{&now::kv_block_tokens, &said::kv_block_tokens, 32, {1, 1024}},
      .meaning = "tokens of a block of the KV cache",
-     .flags = {.vllm = "--block-size", .sglang = "--page-size"}},
+     .flags = {.vllm = "--block-size", .sglang = "--page-size",
+               .tensorrt_llm_file = "/kv_cache_config/tokens_per_block"}},
     {.name = "decode_context_parallel",
      .aliases = {"decode_context_parallel_size", "dcp_size"},
      .member = count{&now::decode_context_parallel, &said::decode_context_parallel, 1, {1, 1 << 20}},

@@ -272,6 +272,36 @@ TEST_CASE("Launch commands have every engine setting that a plan says and the fr
   CHECK(has(launch_of(s, "vllm", "vllm"), "--enforce-eager"));
 }
 
+/// Whether a launch of TensorRT-LLM writes these words into its file of options.
+bool in_file(const scenario& s, const std::string& words) {
+  for (const std::string& l : launch_of(s, "tensorrt-llm", "").lines)
+    if (l.starts_with("printf '") && l.find(words) != std::string::npos) return true;
+  return false;
+}
+
+TEST_CASE("The file of TensorRT-LLM has every engine setting that a plan says and the file takes") {
+  const serving_question q = test::small_server(4);
+  for (const engine_field& f : engine_fields) {
+    if (f.flags.tensorrt_llm_file.empty()) continue;
+    const bool count = std::holds_alternative<engine_setting<std::int64_t>>(f.member);
+    const bool share = std::holds_alternative<engine_setting<double>>(f.member);
+    const value said = count ? value{7} : share ? value{0.5} : value{false};
+    const scenario s = read_base(q.base, {{fmt::format("/workload/engine/{}", f.name), said}});
+    const std::vector<std::string> at = split_pointer(f.flags.tensorrt_llm_file);
+    const std::string words = fmt::format("{}: {}", at.back(), count ? "7" : share ? "0.5" : "false");
+    INFO(f.name << ": " << words);
+    CHECK(in_file(s, words) == (!f.flags.own || engine_of(s) == "tensorrt-llm"));
+    if (at.size() > 1 && !f.flags.own) CHECK(in_file(s, at[0] + ": {"));
+  }
+  const auto with = [&](const char* pointer, value v) { return read_base(q.base, {{pointer, std::move(v)}}); };
+  CHECK(in_file(with("/workload/engine/rank_wait_iterations", 7), "enable_balance: true"));
+  CHECK(in_file(with("/workload/engine/cuda_graph_max_batch_size", 0), "cuda_graph_config: null"));
+  CHECK(in_file(with("/workload/engine/preemption", "recompute"), "capacity_scheduler_policy: MAX_UTILIZATION"));
+  const scenario no_cache = with("/workload/engine/prefix_cache", false);
+  CHECK(has(launch_of(no_cache, "vllm", ""), "--no-enable-prefix-caching"));
+  CHECK(has(launch_of(no_cache, "sglang", ""), "--disable-radix-cache"));
+}
+
 struct spread_of {
   double mean = 0, deviation = 0;
 };
