@@ -11,6 +11,41 @@ std::string lines_of(const std::string& text, std::size_t indent) {
   return out;
 }
 
+std::string shell_lines(const std::string& command, std::size_t indent) {
+  const std::string margin(indent, ' ');
+  std::string out;
+  if (command.starts_with("# ")) {
+    for (const std::string& line : output::wrapped(command.substr(2), output::table_columns - indent - 2))
+      out += fmt::format("{}# {}\n", margin, line);
+    return out;
+  }
+  std::vector<std::string> words(1);
+  bool quoted = false;
+  for (const char c : command) {
+    if (c == '\'') quoted = !quoted;
+    if (c == ' ' && !quoted) words.emplace_back();
+    else words.back() += c;
+  }
+  for (std::size_t i = 1; i < words.size(); ++i) {  // an option and its value stay together where they fit
+    std::string& option = words[i - 1];
+    if (!option.starts_with("--") || option.find(' ') != std::string::npos || words[i].starts_with('-') ||
+        output::width(option) + output::width(words[i]) > output::table_columns / 2)
+      continue;
+    option += ' ' + words[i];
+    words.erase(words.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  std::string line = margin;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::size_t room = output::table_columns - (i + 1 < words.size() ? 2 : 0);  // of " \"
+    if (i > 0 && output::width(line) + 1 + output::width(words[i]) > room) {
+      out += line + " \\\n";
+      line = margin + "   ";
+    }
+    line += (i > 0 ? " " : "") + words[i];
+  }
+  return out + line + "\n";
+}
+
 std::string joined(const std::vector<std::string>& texts) {
   std::string out;
   for (const std::string& t : texts) out += (out.empty() ? "" : "; ") + t;

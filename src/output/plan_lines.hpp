@@ -15,6 +15,10 @@ namespace nvlsim {
 
 /// Text wrapped to the terminal, indented; later lines two columns more.
 std::string lines_of(const std::string& text, std::size_t indent);
+/// A line of a shell, indented, on lines of the terminal's width that can be copied together: commands are broken
+/// with
+/// `\` at blanks outside quotes, and comments go on as comments.
+std::string shell_lines(const std::string& command, std::size_t indent);
 std::string joined(const std::vector<std::string>& texts);
 
 /// Why layouts were left out. Where "N" stands for numbers, the reason of one layout, "for example".

@@ -96,7 +96,7 @@ std::string one_text(const told_post_training_plan& t) {
                                         "Staler samples and smaller mini-batches may "
                                         "need more steps, which is not modelled.",
                                         0));
-  if (!t.run_command.empty()) out += fmt::format("\nrun it\n  {}\n", t.run_command);
+  if (!t.run_command.empty()) out += "\nrun it\n" + shell_lines(t.run_command, 2);
   return out + fmt::format("\n{} of {} layouts evaluated\n", p.evaluated, p.candidates);
 }
 

@@ -309,9 +309,9 @@ std::string one_text(const told_serving_plan& t) {
   }
   for (const launch_commands& c : t.launch) {
     out += fmt::format("\nlaunch with {}\n", c.engine);
-    for (const std::string& l : c.lines) out += fmt::format("  {}\n", l);
+    for (const std::string& l : c.lines) out += shell_lines(l, 2);
   }
-  if (!t.run_command.empty()) out += fmt::format("\nrun it\n  {}\n", t.run_command);
+  if (!t.run_command.empty()) out += "\nrun it\n" + shell_lines(t.run_command, 2);
   return out + fmt::format("\n{} runs\n", p.runs);
 }
 

@@ -133,8 +133,8 @@ std::string one_text(const told_training_plan& t) {
   if (const std::string sizes = sizes_text(p); !sizes.empty()) out += fmt::format("\n{}", sizes);
   if (const std::string left = left_out_text(p); !left.empty()) out += fmt::format("\n{}", left);
   if (!t.launch.empty()) out += "\nMegatron-Bridge\n";
-  for (const std::string& l : t.launch) out += fmt::format("  {}\n", l);
-  if (!t.run_command.empty()) out += fmt::format("\nrun it\n  {}\n", t.run_command);
+  for (const std::string& l : t.launch) out += shell_lines(l, 2);
+  if (!t.run_command.empty()) out += "\nrun it\n" + shell_lines(t.run_command, 2);
   return out + fmt::format("\n{} of {} layouts evaluated\n", p.evaluated, p.candidates);
 }
 

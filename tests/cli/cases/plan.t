@@ -153,7 +153,8 @@ Overrides reach the load in the place of a trace, and the trace itself.
 
 Refused shapes are named, and launch commands have limits, hosts and the checkpoint's format.
 
-  $ nvlsim plan serving deepseek-r1 --platform gb300-nvl72 --gpus 24 --input 1024 --output-tokens 256 --ttft '2 s' --tpot '33 ms' -q --launch all > plan.txt; grep -e 'heads$' plan.txt; grep -e 'KV cache [a-z0-9]* (' plan.txt; sed -n '/^launch/,$p' plan.txt | grep -e '^launch' -e checkpoint -e hosts; grep -o -e '--max[^ ]* [0-9]*' -e '--data-parallel-[al][^ ]* [^ ]*' -e '--nnodes.*5000' -e '--chunked[^ ]* [0-9]*' -e 'mpirun.*trtllm-serve' plan.txt
+  $ nvlsim plan serving deepseek-r1 --platform gb300-nvl72 --gpus 24 --input 1024 --output-tokens 256 --ttft '2 s' --tpot '33 ms' -q --launch all > lines.txt; sed -n '/^launch/,$p' lines.txt | grep -c '.\{81\}'; sed -e ':a' -e '/ \\$/N; s/ \\\n */ /; ta' lines.txt > plan.txt; grep -e 'heads$' plan.txt; grep -e 'KV cache [a-z0-9]* (' plan.txt; sed -n '/^launch/,$p' plan.txt | grep -e '^launch' -e checkpoint -e hosts; grep -o -e '--max[^ ]* [0-9]*' -e '--data-parallel-[al][^ ]* [^ ]*' -e '--nnodes.*5000' -e '--chunked[^ ]* [0-9]*' -e 'mpirun.*trtllm-serve' plan.txt
+  0
     tp 12: tp 12 does not divide 128 attention heads
     tp 18: tp 18 does not divide 128 attention heads
     tp 24: tp 24 does not divide 128 attention heads
@@ -162,17 +163,21 @@ Refused shapes are named, and launch commands have limits, hosts and the checkpo
     tp 9: tp 9 does not divide 128 attention heads
       checkpoints of routed models (--weights); KV cache fp8 (--kv-cache)
   launch with vllm
-    # the checkpoint must have nvfp4 weights, attention bf16; replace the model's name if your checkpoint differs
-    # each on 3 hosts of 4 GPUs: the command on HOST0, and on each other with --headless --data-parallel-start-rank RANK
+    # the checkpoint must have nvfp4 weights, attention bf16; replace the model's
+    # name if your checkpoint differs
+    # each on 3 hosts of 4 GPUs: the command on HOST0, and on each other with
   launch with sglang
-    # the checkpoint must have nvfp4 weights, attention bf16; replace the model's name if your checkpoint differs
+    # the checkpoint must have nvfp4 weights, attention bf16; replace the model's
+    # name if your checkpoint differs
     # each on 3 hosts of 4 GPUs: the command on each, with its RANK
   launch with tensorrt-llm
-    # the checkpoint must have nvfp4 weights, attention bf16; replace the model's name if your checkpoint differs
+    # the checkpoint must have nvfp4 weights, attention bf16; replace the model's
+    # name if your checkpoint differs
     # each on 3 hosts of 4 GPUs: through mpirun, one process a GPU
   launch with dynamo
-    # the checkpoint must have nvfp4 weights, attention bf16; replace the model's name if your checkpoint differs
-    # each on 3 hosts of 4 GPUs: the command on HOST0, and on each other with --headless --data-parallel-start-rank RANK
+    # the checkpoint must have nvfp4 weights, attention bf16; replace the model's
+    # name if your checkpoint differs
+    # each on 3 hosts of 4 GPUs: the command on HOST0, and on each other with
   --max-num-seqs 1024
   --max-num-batched-tokens 65536
   --data-parallel-address HOST0
