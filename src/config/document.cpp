@@ -159,12 +159,19 @@ static std::string_view first_word(std::string_view name) {
   return name.substr(0, n);
 }
 
+/// Whether one of the words of a name, between dashes, is `word`.
+static bool has_word(std::string_view name, std::string_view word) {
+  return fmt::format("-{}-", name).find(fmt::format("-{}-", word)) != std::string::npos;
+}
+
 void add_unknown(const named_input& input, const std::vector<std::string>& names, std::string_view listed_by,
                  diagnostics& problems) {
   const auto& what = input.what;
   const auto& name = input.name;
   const auto& asked_by = input.asked_by;
   std::string hint = nearest(name, names);
+  const auto holds_it = [&](const std::string& n) { return has_word(n, name); };
+  if (!holds_it(hint) && std::any_of(names.begin(), names.end(), holds_it)) hint.clear();  // "h100" is not "h800"
   std::string message = fmt::format("unknown {} {}", what, in_quotes(name));
   if (hint.empty() && !names.empty()) {
     constexpr std::size_t shortest = 3, most_like = 12, max_known = 64;

@@ -72,6 +72,15 @@ TEST_CASE("Named document that does not exist is explained") {
   CHECK(named_problems(folder, "folder").starts_with("scenario.json#/platform: unknown platform \"folder\""));
 }
 
+TEST_CASE("A name that others hold as a word stands for them, not for one that is spelt alike") {
+  const scratch_folder folder;
+  for (const char* name : {"h800.json", "nd-h100-v5.json", "h100-roce.json"}) folder.write(name, "{}");
+  CHECK(named_problems(folder, "h100") ==
+        "scenario.json#/platform: unknown platform \"h100\"; did you mean one of h100-roce, nd-h100-v5?\n");
+  CHECK(named_problems(folder, "h80") ==
+        "scenario.json#/platform: unknown platform \"h80\"; did you mean \"h800\"?\n");
+}
+
 TEST_CASE("Named document is merged over its bases") {
   const scratch_folder folder;
   folder.write("a.json",
