@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace nvlsim {
 
@@ -41,6 +42,16 @@ footprint footprint_of(const site_overheads& s, joules racks, seconds time) {
   if (!s.pue) return out;
   out.at_meter = racks * s.pue->read();
   if (s.carbon) out.carbon_g = kWh(*out.at_meter) * s.carbon->mean_over(s.start_h, time);
+  return out;
+}
+
+footprint footprint_of(const site_overheads& s, const std::array<joules, hours_a_day>& racks) {
+  const seconds hour = seconds::from_base(3600);
+  footprint out = footprint_of(s, std::accumulate(racks.begin(), racks.end(), joules{}), hour);
+  if (!out.carbon_g) return out;
+  out.carbon_g = 0;
+  for (std::size_t h = 0; h < racks.size(); ++h)
+    *out.carbon_g += kWh(racks[h] * s.pue->read()) * s.carbon->mean_over(s.start_h + static_cast<double>(h), hour);
   return out;
 }
 

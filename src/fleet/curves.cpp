@@ -20,8 +20,7 @@ constexpr double max_evictions = 1e6;
 /// How often a seller would take something back, if all is in use all the time.
 double expected_evictions(const fleet_spec& f) {
   if (!(f.evictions.after_s > 0)) return 0;
-  const std::int64_t each =
-      f.evictions.takes_rack ? 1 : (f.gpus_per_rack + f.evictions.machine_gpus - 1) / f.evictions.machine_gpus;
+  const std::int64_t each = f.evictions.takes_rack ? 1 : (f.gpus_per_rack + f.machine_gpus - 1) / f.machine_gpus;
   return static_cast<double>(f.racks * each) * f.duration_s / f.evictions.after_s;
 }
 

@@ -4,6 +4,7 @@
 #include <limits>
 #include <queue>
 #include <random>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -16,47 +17,122 @@ namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
 
+/// GPUs of a machine.
+struct machine_share {
+  std::size_t machine = 0;
+  std::int64_t gpus = 0;
+};
+
 struct replica {
   std::int64_t rack = 0;
   double ready_s = 0;  ///< `never` while it loads
   double loads_s = 0;  ///< from when on
   double left = 0;     ///< bytes to load
   double begin_s = 0;
+  std::vector<machine_share> on = {};
+  double noticed_s = never;  ///< when its failure is noticed; until then its service counts on it
+
+  bool failed() const { return noticed_s < never; }
+  bool serves(double now_s) const { return ready_s <= now_s && !failed(); }
 };
 
-/// GPUs that are free in each rack, and machines in repair.
+/// Which GPUs of the machines of racks are free. A machine that is gone comes back, and lends nothing until then.
 class rack_space {
  public:
-  rack_space(std::int64_t racks, std::int64_t each) : free_(static_cast<std::size_t>(racks), each) {}
+  rack_space(std::int64_t racks, std::int64_t each, std::int64_t machine_gpus)
+      : free_(static_cast<std::size_t>(racks), each) {
+    for (std::int64_t r = 0; r < racks; ++r) {
+      first_.push_back(machines_.size());
+      for (std::int64_t left = each; left > 0; left -= machine_gpus)
+        machines_.push_back({r, std::min(left, machine_gpus), std::min(left, machine_gpus)});
+    }
+    first_.push_back(machines_.size());
+  }
 
   /// A rack for `gpus`: of those that hold them, the fullest. -1: none.
-  std::int64_t take(std::int64_t gpus) {
+  std::int64_t rack_for(std::int64_t gpus) const {
     std::int64_t best = -1;
     for (std::size_t r = 0; r < free_.size(); ++r)
       if (free_[r] >= gpus && (best < 0 || free_[r] < free_[static_cast<std::size_t>(best)]))
         best = static_cast<std::int64_t>(r);
-    if (best >= 0) free_[static_cast<std::size_t>(best)] -= gpus;
     return best;
+  }
+  /// GPUs of a rack that has them: on the fullest machine that holds them, else whole free machines first.
+  std::vector<machine_share> take(std::int64_t rack, std::int64_t gpus) {
+    std::vector<machine_share> out;
+    while (gpus > 0) {
+      const std::size_t m = machine_for(static_cast<std::size_t>(rack), gpus);
+      const std::int64_t some = std::min(gpus, machines_[m].free);
+      lend(m, some);
+      out.push_back({m, some});
+      gpus -= some;
+    }
+    return out;
+  }
+  void give(const std::vector<machine_share>& back) {
+    for (const machine_share& s : back) lend(s.machine, -s.gpus);
   }
   std::int64_t racks() const { return static_cast<std::int64_t>(free_.size()); }
   std::int64_t free(std::int64_t rack) const { return free_[static_cast<std::size_t>(rack)]; }
-  void give(std::int64_t rack, std::int64_t gpus) { free_[static_cast<std::size_t>(rack)] += gpus; }
-  void break_until(double time_s, std::int64_t rack, std::int64_t gpus) { broken_.push({time_s, rack, gpus}); }
-  void repair(double now_s) {
-    while (!broken_.empty() && broken_.top().until_s <= now_s) {
-      give(broken_.top().rack, broken_.top().gpus);
-      broken_.pop();
+  std::size_t machines() const { return machines_.size(); }
+  std::int64_t gpus_of(std::size_t m) const { return machines_[m].gpus; }
+  std::int64_t rack_of(std::size_t m) const { return machines_[m].rack; }
+  bool is_there(std::size_t m) const { return !machines_[m].gone; }
+  bool in_use(std::size_t m) const { return is_there(m) && machines_[m].free < machines_[m].gpus; }
+  std::int64_t machines_in_use() const { return in_use_; }
+  std::size_t first_of(std::int64_t rack) const { return first_[static_cast<std::size_t>(rack)]; }
+
+  void lose(std::size_t m, double until_s) {
+    in_use_ -= in_use(m);
+    free_[static_cast<std::size_t>(machines_[m].rack)] -= machines_[m].free;
+    machines_[m].gone = true;
+    gone_.push({until_s, m});
+  }
+  void bring_back(double now_s) {
+    for (; !gone_.empty() && gone_.top().until_s <= now_s; gone_.pop()) {
+      const std::size_t m = gone_.top().machine;
+      machines_[m].gone = false;
+      free_[static_cast<std::size_t>(machines_[m].rack)] += machines_[m].free;
+      in_use_ += in_use(m);
     }
   }
 
  private:
-  struct repair_job {
-    double until_s;
-    std::int64_t rack, gpus;
-    friend bool operator>(const repair_job& a, const repair_job& b) { return a.until_s > b.until_s; }
+  struct machine {
+    std::int64_t rack = 0, gpus = 0, free = 0;
+    bool gone = false;
   };
-  std::vector<std::int64_t> free_;
-  std::priority_queue<repair_job, std::vector<repair_job>, std::greater<>> broken_;
+  struct absence {
+    double until_s;
+    std::size_t machine;
+    friend bool operator>(const absence& a, const absence& b) {
+      return std::tie(a.until_s, a.machine) > std::tie(b.until_s, b.machine);
+    }
+  };
+
+  std::size_t machine_for(std::size_t rack, std::int64_t gpus) const {
+    std::size_t best = first_[rack];
+    const auto fits = [&](std::size_t m) { return lends(m) >= gpus; };
+    for (std::size_t m = first_[rack] + 1; m < first_[rack + 1]; ++m) {
+      const bool fuller = lends(m) < lends(best);
+      if (fits(m) ? !fits(best) || fuller : !fits(best) && lends(best) < lends(m)) best = m;
+    }
+    return best;
+  }
+  std::int64_t lends(std::size_t m) const { return machines_[m].gone ? 0 : machines_[m].free; }
+
+  void lend(std::size_t m, std::int64_t gpus) {
+    in_use_ -= in_use(m);
+    machines_[m].free -= gpus;
+    if (is_there(m)) free_[static_cast<std::size_t>(machines_[m].rack)] -= gpus;
+    in_use_ += in_use(m);
+  }
+
+  std::vector<std::int64_t> free_;  ///< by rack
+  std::vector<machine> machines_;   ///< rack by rack
+  std::vector<std::size_t> first_;  ///< machine of each rack, and their number
+  std::int64_t in_use_ = 0;
+  std::priority_queue<absence, std::vector<absence>, std::greater<>> gone_;
 };
 
 /// The largest of the values of the last ticks.
@@ -78,8 +154,9 @@ struct service_state {
   double waiting = 0;             ///< requests that no replica has taken
   double again = 0;               ///< lost requests that come back in the next tick
   double hazard = 0, next_failure = 0;
-  double rate = 0, in_flight = 0, attained = 0, e2e = 0;  ///< of a replica in the last tick
-  std::deque<double> arrivals;                            ///< of the ticks in the window
+  double in_flight = 0, attained = 0, e2e = 0;  ///< of a replica in the last tick
+  double first_tokens = 0;                      ///< requests whose time to the first token is summed
+  std::deque<double> arrivals;                  ///< of the ticks in the window
   double in_window = 0;
   sliding_most wanted;
 };
@@ -87,7 +164,7 @@ struct service_state {
 class fleet_player {
  public:
   fleet_player(const fleet_spec& f, std::uint64_t seed)
-      : f_(f), space_(f.racks, f.gpus_per_rack), random_(seed), evictions_(seed ^ 0x73706f74),
+      : f_(f), space_(f.racks, f.gpus_per_rack, f.machine_gpus), random_(seed), evictions_(seed ^ 0x73706f74),
         states_(f.services.size()) {
     out_.services.resize(f.services.size());
     out_.samples.resize(f.services.size());
@@ -96,23 +173,28 @@ class fleet_player {
   }
 
   fleet_outcome play() {
-    const auto ticks = static_cast<std::int64_t>(std::ceil(f_.duration_s / f_.tick_s));
+    const auto ticks = static_cast<std::int64_t>(std::ceil(f_.duration_s / f_.tick_s * (1 - 1e-12)));
     const std::int64_t stride = std::max<std::int64_t>(1, ticks / static_cast<std::int64_t>(fleet_samples));
     for (std::size_t i = 0; i < states_.size(); ++i) fill(i, first_wanted(i), 0);
     for (std::int64_t k = 0; k < ticks; ++k) {
       const double now = static_cast<double>(k) * f_.tick_s;
-      space_.repair(now);
+      tick_ = std::min(f_.tick_s, f_.duration_s - now);
+      space_.bring_back(now);
       for (std::size_t i = 0; i < states_.size(); ++i) {
         scale(i, k);
         serve(i, now);
-        fail(i, now);
         if (k % stride == 0) sample(i, now);
       }
+      for (std::size_t i = 0; i < states_.size(); ++i) fail(i, now);
+      notice(now + tick_);
       reclaim(now);
-      load(now, now + f_.tick_s);
+      load(now, now + tick_);
     }
-    for (std::size_t i = 0; i < states_.size(); ++i)
+    for (std::size_t i = 0; i < states_.size(); ++i) {
       for (const replica& r : states_[i].replicas) keep_life(i, r, f_.duration_s, replica_end::stays);
+      double& ttft = out_.services[i].ttft_s;
+      ttft = states_[i].first_tokens > 0 ? ttft / states_[i].first_tokens : 0;
+    }
     return std::move(out_);
   }
 
@@ -150,16 +232,18 @@ class fleet_player {
   void fill(std::size_t i, std::int64_t wanted, double ready_s) {
     auto& all = states_[i].replicas;
     while (static_cast<std::int64_t>(all.size()) < wanted) {
-      std::int64_t rack = space_.take(about(i).gpus);
-      if (rack < 0 && f_.preempt && make_room(i, ready_s - about(i).start_s)) rack = space_.take(about(i).gpus);
+      std::int64_t rack = space_.rack_for(about(i).gpus);
+      if (rack < 0 && f_.preempt && make_room(i, ready_s - about(i).start_s))
+        rack = space_.rack_for(about(i).gpus);
       if (rack < 0) {
-        if (ready_s > 0) out_.services[i].unplaced_s += f_.tick_s;
+        if (ready_s > 0) out_.services[i].unplaced_s += tick_;
         return;
       }
       const double begin = std::max(0.0, ready_s - about(i).start_s);
       if (const auto& load = about(i).from_store; load && ready_s > 0)
         all.push_back({rack, never, begin + load->before_s, load->bytes, begin});
       else all.push_back({rack, ready_s, 0, 0, begin});
+      all.back().on = space_.take(rack, about(i).gpus);
       if (ready_s > 0) ++out_.services[i].starts;
     }
   }
@@ -173,7 +257,7 @@ class fleet_player {
       const auto& all = states_[j].replicas;
       auto left = static_cast<std::int64_t>(all.size());
       for (std::size_t k = all.size(); k-- > 0 && left > about(j).scaler.min_replicas && room < about(i).gpus;)
-        if (all[k].rack == rack) out.emplace_back(j, k), --left, room += about(j).gpus;
+        if (all[k].rack == rack && !all[k].failed()) out.emplace_back(j, k), --left, room += about(j).gpus;
     }
     if (room < about(i).gpus) out.clear();
     return out;
@@ -195,7 +279,7 @@ class fleet_player {
     service_state& s = states_[j];
     service_outcome& o = out_.services[j];
     const replica gone = end_replica(j, which, now, replica_end::evicted);
-    space_.give(gone.rack, about(j).gpus);
+    space_.give(gone.on);
     ++o.evicted;
     if (gone.ready_s <= now) come_again(s, o, s.in_flight);
   }
@@ -257,57 +341,84 @@ class fleet_player {
     fill(i, need, now + std::max(about(i).start_s, 1e-9));
     for (std::int64_t keep = s.wanted.most(); static_cast<std::int64_t>(s.replicas.size()) > keep;) {
       keep_life(i, s.replicas.back(), now, replica_end::leaves);
-      space_.give(s.replicas.back().rack, about(i).gpus);
+      space_.give(s.replicas.back().on);
       s.replicas.pop_back();  // the last to come leaves first
     }
   }
 
   std::int64_t ready(std::size_t i, double now) const {
     const auto& all = states_[i].replicas;
-    return std::count_if(all.begin(), all.end(), [now](const replica& r) { return r.ready_s <= now; });
+    return std::count_if(all.begin(), all.end(), [now](const replica& r) { return r.serves(now); });
   }
 
-  /// Moves the requests of one tick.
+  /// Replicas that get requests from `now` to the end of the tick although they have failed: each counts for the
+  /// part of the tick until its failure is noticed.
+  double unnoticed(std::size_t i, double now) const {
+    double out = 0;
+    for (const replica& r : states_[i].replicas)
+      if (r.failed() && r.ready_s <= now) out += std::clamp((r.noticed_s - now) / tick_, 0.0, 1.0);
+    return out;
+  }
+
+  /// Moves the requests of one tick. Those that go to a failed replica come again in the next.
   void serve(std::size_t i, double now) {
     service_state& s = states_[i];
     service_outcome& o = out_.services[i];
     const fleet_service& about_it = about(i);
-    const double tick = f_.tick_s;
-    const auto replicas = static_cast<double>(ready(i, now));
-    const double fresh = about_it.load.at(now + tick / 2) * tick,
-                 can = replicas * about_it.curve.capacity() * tick;
+    const auto live = static_cast<double>(ready(i, now)), failed = unnoticed(i, now), replicas = live + failed;
+    const double fresh = about_it.load.at(now + tick_ / 2) * tick_,
+                 can = replicas * about_it.curve.capacity() * tick_;
     count_arrivals(s, about_it.scaler, fresh);
     o.requests += fresh;
     const double before = s.waiting, all = before + fresh + s.again;
-    const double served = std::min(all, can);
+    const double sent = std::min(all, can), lost = replicas > 0 ? sent * failed / replicas : 0,
+                 served = sent - lost;
     const double retries = std::min(s.again, served);
-    if (fresh + s.again > can) o.short_s += tick;
-    s.again = 0;
-    s.waiting = all - served;
-    const double rate = replicas > 0 ? can / tick : fresh / tick;  // at which the queue moves, or fills
+    if (fresh + s.again > live * about_it.curve.capacity() * tick_) o.short_s += tick_;
+    s.again = lost;
+    o.retried += lost;
+    s.waiting = all - sent;
+    const double rate = replicas > 0 ? can / tick_ : fresh / tick_;  // at which the queue moves, or fills
     const double longest = rate * about_it.patience_s;
     if (s.waiting > longest) {
       o.dropped += s.waiting - longest;
       s.waiting = longest;
     }
-    const auto gpus = static_cast<double>(about_it.gpus);
-    o.ready_gpu_s += replicas * gpus * tick;
-    const double starting = static_cast<double>(s.replicas.size()) - replicas;
-    o.starting_gpu_s += starting * gpus * tick;
-    o.energy_J += starting * about_it.curve.points.front().power_W * tick;
-    o.max_ready = std::max(o.max_ready, static_cast<std::int64_t>(replicas));
-    if (!(replicas > 0)) return;
-    const replica_point at = about_it.curve.at(served / tick / replicas);
-    const double wait = (before + s.waiting) / 2 / (can / tick);
+    pay(i, now, live);
+    o.max_ready = std::max(o.max_ready, static_cast<std::int64_t>(live));
+    if (!(live > 0)) return;
+    const replica_point at = about_it.curve.at(sent / tick_ / replicas);
+    const double wait = (before + s.waiting) / 2 / (can / tick_);
     o.served += served;
     o.ttft_s += served * (at.ttft_s + wait);
-    o.energy_J += replicas * at.power_W * tick;
+    s.first_tokens += served;
+    use_energy(o, now, live * at.power_W);
     const bool late = wait > 0 && about_it.ttft_limit_s && at.ttft_s + wait > *about_it.ttft_limit_s;
     if (!late) o.attained += (served - retries) * at.attained;
-    s.rate = served / tick / replicas;
-    s.in_flight = s.rate * at.e2e_s;
+    s.in_flight = sent / tick_ / replicas * at.e2e_s;
     s.e2e = at.e2e_s;
     s.attained = late ? 0 : at.attained;
+  }
+
+  /// GPUs of all replicas, and the power of those that serve nobody: failed ones and those that start.
+  void pay(std::size_t i, double now, double live) {
+    const service_state& s = states_[i];
+    service_outcome& o = out_.services[i];
+    const auto here = static_cast<double>(
+        std::count_if(s.replicas.begin(), s.replicas.end(), [now](const replica& r) { return r.ready_s <= now; }));
+    const double gpus = static_cast<double>(about(i).gpus) * tick_, all = static_cast<double>(s.replicas.size());
+    o.ready_gpu_s += here * gpus;
+    o.starting_gpu_s += (all - here) * gpus;
+    use_energy(o, now, (all - live) * about(i).curve.points.front().power_W);
+  }
+
+  void use_energy(service_outcome& o, double now, double power_W) {
+    o.energy_J += power_W * tick_;
+    for (double at = now, end = now + tick_; at < end;) {
+      const double hour = std::floor(at / 3600), next = std::min(end, (hour + 1) * 3600);
+      out_.energy_by_hour_J[static_cast<std::size_t>(std::fmod(hour, 24))] += power_W * (next - at);
+      at = next;
+    }
   }
 
   void count_arrivals(service_state& s, const autoscaler& a, double fresh) const {
@@ -319,104 +430,94 @@ class fleet_player {
     }
   }
 
-  /// Fails replicas that are in use, by the time that their GPUs ran.
+  /// GPUs that serve fail, by the time that they ran; each takes its machine down.
   void fail(std::size_t i, double now) {
     if (!(f_.failures.gpu_mtbf_s > 0)) return;
     service_state& s = states_[i];
-    const std::int64_t up = ready(i, now);
-    s.hazard += static_cast<double>(up * about(i).gpus) * f_.tick_s / f_.failures.gpu_mtbf_s;
-    while (s.hazard >= s.next_failure && !s.replicas.empty() && up > 0) {
+    s.hazard += static_cast<double>(ready(i, now) * about(i).gpus) * tick_ / f_.failures.gpu_mtbf_s;
+    while (s.hazard >= s.next_failure && ready(i, now) > 0) {
       s.next_failure += exponential(random_);
-      const auto which = static_cast<std::size_t>(random_() % s.replicas.size());
-      lose(i, which, now);
+      std::size_t which = 0;
+      do which = static_cast<std::size_t>(random_() % s.replicas.size());
+      while (!s.replicas[which].serves(now));
+      auto gpu = static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(about(i).gpus));
+      std::size_t part = 0;
+      for (; gpu >= s.replicas[which].on[part].gpus; ++part) gpu -= s.replicas[which].on[part].gpus;
+      lose_machine(s.replicas[which].on[part].machine, now);
     }
   }
 
-  void lose(std::size_t i, std::size_t which, double now) {
-    service_state& s = states_[i];
-    service_outcome& o = out_.services[i];
-    const replica gone = end_replica(i, which, now, replica_end::fails);
-    const std::int64_t broken = std::min(about(i).gpus, f_.failures.machine_gpus);
-    space_.give(gone.rack, about(i).gpus - broken);
-    space_.break_until(now + f_.failures.repair_s, gone.rack, broken);
+  static bool is_on(const replica& r, std::size_t machine) {
+    return std::any_of(r.on.begin(), r.on.end(),
+                       [machine](const machine_share& s) { return s.machine == machine; });
+  }
+
+  /// What its replicas have in flight comes again; what is sent to them is lost until somebody notices.
+  void lose_machine(std::size_t m, double now) {
+    const double noticed = now + tick_ + f_.failures.detection_s, back = noticed + f_.failures.repair_s;
+    space_.lose(m, back);
     out_.failed_gpu_s +=
-        static_cast<double>(broken) * std::min(f_.failures.repair_s, std::max(0.0, f_.duration_s - now));
-    ++o.failures;
-    if (gone.ready_s > now) return;  // it served nobody yet
-    // What it had, and what is sent to it until somebody notices, comes again.
-    come_again(s, o, s.in_flight + s.rate * f_.failures.detection_s);
-  }
-
-  std::int64_t machines(std::size_t i) const {
-    return (about(i).gpus + f_.evictions.machine_gpus - 1) / f_.evictions.machine_gpus;
-  }
-
-  std::int64_t machines_in_use() const {
-    std::int64_t out = 0;
+        static_cast<double>(space_.gpus_of(m)) * std::max(0.0, std::min(back, f_.duration_s) - now);
+    ++out_.failed_machines;
     for (std::size_t i = 0; i < states_.size(); ++i)
-      out += static_cast<std::int64_t>(states_[i].replicas.size()) * machines(i);
-    return out;
+      for (replica& r : states_[i].replicas) {
+        if (r.failed() || !is_on(r, m)) continue;
+        if (r.serves(now)) come_again(states_[i], out_.services[i], states_[i].in_flight);
+        else r.ready_s = never, r.left = 0;  // it never served
+        r.noticed_s = noticed;
+      }
+  }
+
+  /// Failed replicas leave when they are noticed, and the policy may start others.
+  void notice(double now) {
+    for (std::size_t i = 0; i < states_.size(); ++i)
+      for (std::size_t k = states_[i].replicas.size(); k-- > 0;) {
+        if (states_[i].replicas[k].noticed_s > now) continue;
+        space_.give(end_replica(i, k, now, replica_end::fails).on);
+        ++out_.services[i].failures;
+      }
   }
 
   /// Takes back machines, or racks, that are in use.
   void reclaim(double now) {
     const fleet_evictions& e = f_.evictions;
     if (!(e.after_s > 0)) return;
-    hazard_ += static_cast<double>(e.takes_rack ? f_.racks : machines_in_use()) * f_.tick_s / e.after_s;
+    hazard_ += static_cast<double>(e.takes_rack ? f_.racks : space_.machines_in_use()) * tick_ / e.after_s;
     while (hazard_ >= next_eviction_) {
-      if (machines_in_use() == 0) {  // nothing is left to take
+      if (space_.machines_in_use() == 0) {  // nothing is left to take
         next_eviction_ = hazard_ + exponential(evictions_);
         return;
       }
       next_eviction_ += exponential(evictions_);
-      if (e.takes_rack)
-        reclaim_rack(static_cast<std::int64_t>(evictions_() % static_cast<std::uint64_t>(f_.racks)), now);
-      else reclaim_machine(now);
-    }
-  }
-
-  void reclaim_rack(std::int64_t rack, double now) {
-    for (std::size_t i = 0; i < states_.size(); ++i)
-      for (std::size_t k = states_[i].replicas.size(); k-- > 0;)
-        if (states_[i].replicas[k].rack == rack) take_back(i, k, now);
-    const std::int64_t gpus = space_.free(rack);
-    space_.give(rack, -gpus);
-    count_gone(rack, gpus, now);
-  }
-
-  void reclaim_machine(double now) {
-    auto which = static_cast<std::int64_t>(evictions_() % static_cast<std::uint64_t>(machines_in_use()));
-    for (std::size_t i = 0; i < states_.size(); ++i) {
-      const auto here = static_cast<std::int64_t>(states_[i].replicas.size()) * machines(i);
-      if (which >= here) {
-        which -= here;
-        continue;
+      if (e.takes_rack) {
+        const auto rack = static_cast<std::int64_t>(evictions_() % static_cast<std::uint64_t>(f_.racks));
+        for (std::size_t m = space_.first_of(rack); m < space_.first_of(rack + 1); ++m)
+          if (space_.is_there(m)) take_back(m, now);
+      } else {
+        std::size_t m = 0;
+        do m = static_cast<std::size_t>(evictions_() % space_.machines());
+        while (!space_.in_use(m));
+        take_back(m, now);
       }
-      const auto k = static_cast<std::size_t>(which / machines(i));
-      const std::int64_t rack = states_[i].replicas[k].rack,
-                         gone = std::min(about(i).gpus, f_.evictions.machine_gpus);
-      take_back(i, k, now);
-      space_.give(rack, -gone);
-      count_gone(rack, gone, now);
-      return;
     }
   }
 
-  void count_gone(std::int64_t rack, std::int64_t gpus, double now) {
+  /// Replicas of the machine end; requests in flight that would end after the notice come again.
+  void take_back(std::size_t m, double now) {
+    for (std::size_t i = 0; i < states_.size(); ++i)
+      for (std::size_t k = states_[i].replicas.size(); k-- > 0;) {
+        if (!is_on(states_[i].replicas[k], m)) continue;
+        service_state& s = states_[i];
+        const replica gone = end_replica(i, k, now, replica_end::reclaimed);
+        space_.give(gone.on);
+        ++out_.services[i].reclaimed;
+        if (gone.serves(now) && s.e2e > 0)
+          come_again(s, out_.services[i], s.in_flight * std::max(0.0, 1 - f_.evictions.notice_s / s.e2e));
+      }
     const double back = f_.evictions.back_s;
-    space_.break_until(now + back, rack, gpus);
-    out_.reclaimed_gpu_s += static_cast<double>(gpus) * std::min(back, std::max(0.0, f_.duration_s - now));
-  }
-
-  /// A replica ends; requests in flight that would end after the notice come again.
-  void take_back(std::size_t i, std::size_t which, double now) {
-    service_state& s = states_[i];
-    service_outcome& o = out_.services[i];
-    const replica gone = end_replica(i, which, now, replica_end::reclaimed);
-    space_.give(gone.rack, about(i).gpus);
-    ++o.reclaimed;
-    if (gone.ready_s > now || !(s.e2e > 0)) return;
-    come_again(s, o, s.in_flight * std::max(0.0, 1 - f_.evictions.notice_s / s.e2e));
+    space_.lose(m, now + back);
+    out_.reclaimed_gpu_s +=
+        static_cast<double>(space_.gpus_of(m)) * std::min(back, std::max(0.0, f_.duration_s - now));
   }
 
   void sample(std::size_t i, double now) {
@@ -430,19 +531,13 @@ class fleet_player {
   rack_space space_;
   std::mt19937_64 random_, evictions_;
   double hazard_ = 0, next_eviction_ = 0;  ///< of all machines, or racks, together
+  double tick_ = 0;                        ///< length of this tick: the last may be shorter
   std::vector<service_state> states_;
   fleet_outcome out_;
 };
 
 }  // namespace
 
-fleet_outcome play_fleet(const fleet_spec& f, std::uint64_t seed) {
-  fleet_outcome out = fleet_player(f, seed).play();
-  for (service_outcome& o : out.services) {
-    const double tries = o.served + o.retried;
-    o.ttft_s = tries > 0 ? o.ttft_s / tries : 0;
-  }
-  return out;
-}
+fleet_outcome play_fleet(const fleet_spec& f, std::uint64_t seed) { return fleet_player(f, seed).play(); }
 
 }  // namespace nvlsim

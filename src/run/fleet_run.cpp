@@ -121,7 +121,8 @@ value curve_value(const replica_curve& c) {
 struct fleet_sums {
   std::vector<service_outcome> services;
   std::vector<double> availability, attained;  ///< of all services, by seed
-  double failed_gpu_s = 0, reclaimed_gpu_s = 0;
+  std::array<joules, hours_a_day> energy_by_hour{};
+  double failed_machines = 0, failed_gpu_s = 0, reclaimed_gpu_s = 0;
   fleet_outcome first;  ///< seed
 };
 
@@ -154,7 +155,10 @@ fleet_sums play_all(fleet_spec f, std::int64_t seeds, std::uint64_t first) {
     const service_outcome all = total_of(one.services);
     out.availability.push_back(all.availability());
     out.attained.push_back(all.slo_share());
+    out.failed_machines += static_cast<double>(one.failed_machines);
     out.failed_gpu_s += one.failed_gpu_s;
+    for (std::size_t h = 0; h < one.energy_by_hour_J.size(); ++h)
+      out.energy_by_hour[h] += joules::from_base(one.energy_by_hour_J[h]);
     out.reclaimed_gpu_s += one.reclaimed_gpu_s;
     for (std::size_t i = 0; i < one.services.size(); ++i) add(out.services[i], one.services[i]);
     if (k == 0) out.first = std::move(one);
@@ -235,8 +239,7 @@ void add_fleet_picture(run_record& out, const fleet_spec& f, const fleet_outcome
 fleet_evictions evictions_of(const scenario& s) {
   if (!s.facility || !s.facility->money || !s.facility->money->spot) return {};
   const spot_market& m = *s.facility->money->spot;
-  return {m.eviction_after.base(), m.notice.base(), m.returns_after.value_or(usual_return).base(),
-          std::max<std::int64_t>(1, s.platform.vm.gpus), m.takes_rack};
+  return {m.eviction_after.base(), m.notice.base(), m.returns_after.value_or(usual_return).base(), m.takes_rack};
 }
 
 fleet_figures figures_of(const scenario& s, const fleet_sums& sums, double seeds, double duration) {
@@ -252,12 +255,18 @@ fleet_figures figures_of(const scenario& s, const fleet_sums& sums, double seeds
   out.energy = joules::from_base(all.energy_J / seeds);
   const facility_spec* site = s.facility.get();
   if (!site) return out;
-  const footprint took = footprint_of(site->overheads, out.energy, seconds::from_base(duration));
+  std::array<joules, hours_a_day> drawn = sums.energy_by_hour;
+  for (joules& e : drawn) e = e / seeds;
+  const footprint took = footprint_of(site->overheads, drawn);
   out.carbon_g = took.carbon_g;
   if (!site->money) return out;
   payment money = *site->money;
   money.plays_evictions = true;
-  out.bill = bill_for(money, out.gpus, seconds::from_base(duration), took.at_meter.value_or(joules{})).paid();
+  const bool keeps_all =
+      money.way == purchase::owned || money.way == purchase::reserved;  // paid whether used or not
+  out.bill = bill_for(money, keeps_all ? s.platform.gpus() : out.gpus, seconds::from_base(duration),
+                      took.at_meter.value_or(joules{}))
+                 .paid();
   return out;
 }
 
@@ -290,6 +299,7 @@ void run_fleet(run_record& out, const scenario& s, const operation_case& c, oper
   for (std::size_t i = 0; i < f.services.size(); ++i)
     services.set(f.services[i].name, service_value(sums.services[i], f.services[i], seeds, f.duration_s));
   r.breakdown.set("fleet", value::object{{"services", std::move(services)},
+                                         {"failed_machines", sums.failed_machines / seeds},
                                          {"failed_gpus_mean", sums.failed_gpu_s / seeds / f.duration_s},
                                          {"reclaimed_gpus_mean", sums.reclaimed_gpu_s / seeds / f.duration_s}});
   r.breakdown.set("replica_curves", std::move(curves));

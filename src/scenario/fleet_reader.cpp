@@ -113,13 +113,12 @@ void read_start(config::reader r, const platform& p, bool has_store, fleet_membe
   r.done();
 }
 
-void read_failures(config::reader& r, const platform& p, fleet_failures& out) {
+void read_failures(config::reader& r, fleet_failures& out) {
   auto f = r.find_child("failures");
   if (!f) return;
   out.gpu_mtbf_s = f->quantity<seconds>("gpu_mtbf", config::positive).base();
   out.detection_s = f->quantity<seconds>("detection").base();
   out.repair_s = f->quantity<seconds>("repair").base();
-  out.machine_gpus = std::max<std::int64_t>(1, p.vm.gpus.peek());
   f->done();
 }
 
@@ -169,9 +168,10 @@ std::shared_ptr<fleet_case> read_fleet(config::reader& workload, const config::d
   fleet_spec& f = out->cluster;
   f.racks = p.racks;
   f.gpus_per_rack = p.gpus_per_rack();
+  f.machine_gpus = std::max<std::int64_t>(1, p.vm.gpus.peek());
   if (const auto x = r->find_quantity<seconds>("tick", {0.1, 3600})) f.tick_s = x->base();
   f.preempt = r->boolean_or("preempt", false);
-  read_failures(*r, p, f.failures);
+  read_failures(*r, f.failures);
   out->store = read_store(*r);
   for (config::reader& one : r->elements("services")) {
     fleet_member m = read_service(one, doc, {p, out->store.has_value()}, read_alone, problems);

@@ -39,5 +39,7 @@ struct footprint {
 };
 /// Of `racks` joules drawn by racks evenly over `time`. Carbon needs the PUE.
 footprint footprint_of(const site_overheads& s, joules racks, seconds time);
+/// Of what racks draw in each hour of the day, counted from the start of a run; days are summed.
+footprint footprint_of(const site_overheads& s, const std::array<joules, hours_a_day>& racks);
 
 }  // namespace nvlsim

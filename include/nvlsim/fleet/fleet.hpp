@@ -2,6 +2,7 @@
 // of a replica at each load. [docs/fleet.md]
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -80,12 +81,13 @@ struct fleet_service {
   double objective_share = 0;            ///< share of requests that must meet the objective
 };
 
-/// GPU failures, exponential in wall time. A failure takes down the GPU's replica and machine.
+/// GPU failures, exponential in wall time. A failure takes down the GPU's machine and every replica that has GPUs
+/// there. Until it is noticed they get their share of the requests, which is lost and comes again, and nothing
+/// starts in their place.
 struct fleet_failures {
-  double gpu_mtbf_s = 0;   ///< mean time between failures of one GPU in use; 0: none fail
-  double detection_s = 0;  ///< until requests are sent elsewhere
-  double repair_s = 0;     ///< until the machine is available again
-  std::int64_t machine_gpus = 1;
+  double gpu_mtbf_s = 0;   ///< mean time between failures of one GPU that serves; 0: none fail
+  double detection_s = 0;  ///< until a failure is noticed
+  double repair_s = 0;     ///< from then on, until the machine is available again
 };
 
 /// Machines or racks that their seller takes back, exponential in wall time. A replica stops taking requests at
@@ -94,7 +96,6 @@ struct fleet_evictions {
   double after_s = 0;  ///< mean time until one machine, or rack, in use is taken; 0: never
   double notice_s = 0;
   double back_s = 0;  ///< until it is there again
-  std::int64_t machine_gpus = 1;
   bool takes_rack = false;
 };
 
@@ -102,6 +103,7 @@ struct fleet_evictions {
 struct fleet_spec {
   std::vector<fleet_service> services;
   std::int64_t racks = 1, gpus_per_rack = 1;
+  std::int64_t machine_gpus = 1;  ///< of a machine; the last of a rack may have fewer
   fleet_failures failures;
   fleet_evictions evictions;
   double duration_s = 86400, tick_s = 10;
@@ -118,14 +120,15 @@ std::vector<std::string> fleet_problems(const fleet_spec& f);
 struct service_outcome {
   double requests = 0;  ///< arrivals, each counted once
   double served = 0, dropped = 0;
-  double retried = 0;   ///< lost with a replica and retried
-  double attained = 0;  ///< met the objective at the first try
-  double ttft_s = 0;    ///< mean over served requests, including the wait for a replica
-  double ready_gpu_s = 0, starting_gpu_s = 0;
-  double short_s = 0;     ///< time in which the load exceeds the capacity of ready replicas
-  double unplaced_s = 0;  ///< time in which a needed replica finds no GPUs
-  double energy_J = 0;    ///< of ready and starting replicas
-  std::int64_t failures = 0, starts = 0, max_ready = 0;
+  double retried = 0;                          ///< lost with a replica and retried
+  double attained = 0;                         ///< met the objective at the first try
+  double ttft_s = 0;                           ///< mean over served requests, including the wait for a replica
+  double ready_gpu_s = 0, starting_gpu_s = 0;  ///< failed replicas that nobody noticed are among the ready ones
+  double short_s = 0;                          ///< time in which the load exceeds the capacity of ready replicas
+  double unplaced_s = 0;                       ///< time in which a needed replica finds no GPUs
+  double energy_J = 0;                         ///< of ready and starting replicas
+  std::int64_t failures = 0;                   ///< replicas that failed with a machine
+  std::int64_t starts = 0, max_ready = 0;
   std::int64_t evicted = 0;    ///< replicas evicted by an earlier service
   std::int64_t reclaimed = 0;  ///< replicas that lost a machine to its seller
 
@@ -156,8 +159,10 @@ struct replica_life {
 struct fleet_outcome {
   std::vector<service_outcome> services;
   std::vector<std::vector<fleet_sample>> samples;  ///< by service; at most `fleet_samples` each
-  double failed_gpu_s = 0;                         ///< GPU time of machines in repair
-  double reclaimed_gpu_s = 0;                      ///< GPU time of machines that were taken back
+  std::array<double, 24> energy_by_hour_J{};       ///< of all services, by the hour of each day from the start
+  std::int64_t failed_machines = 0;
+  double failed_gpu_s = 0;          ///< GPU time of failed machines until they are back
+  double reclaimed_gpu_s = 0;       ///< GPU time of machines that were taken back
   std::vector<replica_life> lives;  ///< in order of their ends; the first `max_replica_lives`, if asked for
   std::int64_t lives_left_out = 0;  ///< later ones
 };

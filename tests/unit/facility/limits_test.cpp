@@ -84,6 +84,26 @@ TEST_CASE("Carbon and water are kilowatt-hours times their factors") {
   REQUIRE(*f.carbon_g == Approx(1100 * 413));
 }
 
+TEST_CASE("Energy by the hour meets the carbon of its hours") {
+  site_overheads site;
+  site.pue = 1.1;
+  site.carbon.emplace();
+  site.carbon->g_per_kWh.fill(0.0);
+  site.carbon->g_per_kWh[23] = 1000.0;
+  std::array<joules, hours_a_day> drawn{};
+  drawn[1] = joules::from_base(3.6e9);
+  drawn[23] = joules::from_base(7.2e6);
+  REQUIRE(*footprint_of(site, drawn).carbon_g == Approx(2 * 1.1 * 1000));
+  REQUIRE(footprint_of(site, drawn).at_meter->base() == Approx(1.1 * 3.6072e9));
+  site.start_h = 22.0;  // the run's hour 1 is the day's hour 23
+  REQUIRE(*footprint_of(site, drawn).carbon_g == Approx(1000 * 1.1 * 1000));
+  site.start_h = 22.5;
+  REQUIRE(*footprint_of(site, drawn).carbon_g == Approx(500 * 1.1 * 1000));
+  site.carbon->g_per_kWh.fill(413.0);  // flat: as an even draw
+  REQUIRE(*footprint_of(site, drawn).carbon_g ==
+          Approx(*footprint_of(site, joules::from_base(3.6072e9), seconds::from_base(86400)).carbon_g));
+}
+
 TEST_CASE("Carbon by the hour is the mean over the hours of a run") {
   grid_carbon day;
   for (int h = 0; h < hours_a_day; ++h) day.g_per_kWh[static_cast<std::size_t>(h)] = h < 12 ? 100.0 : 300.0;

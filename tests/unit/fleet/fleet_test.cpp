@@ -62,7 +62,8 @@ TEST_CASE("Lives of replicas add up to what is counted, whatever ends them") {
   second.scaler = {scaling_policy::fixed, 1, 16};
   fleet_spec f = fleet_of({first, second});
   f.preempt = true;
-  f.failures = {1e6, 60, 7200, 4};
+  f.failures = {1e6, 60, 7200};
+  f.machine_gpus = 4;
   CHECK(play_fleet(f, 3).lives.empty());
   f.keeps_lives = true;
   const fleet_outcome o = play_fleet(f, 3);
@@ -163,7 +164,8 @@ TEST_CASE("Replicas that start together share the store they load from") {
   REQUIRE(mean_start(play_fleet(f, 1).services[0]) == Approx(10 + 100 + 5).margin(1.5));
   // Four replicas that fail all the time load at once.
   f.services[0].scaler = {scaling_policy::fixed, 4, 4, 1, 60, 300};
-  f.failures = {400, 0, 1, 8};
+  f.failures = {400, 0, 1};
+  f.machine_gpus = 8;
   f.duration_s = 20'000;
   f.store_read = 1e18;
   const double unlimited = mean_start(play_fleet(f, 1).services[0]);
@@ -179,19 +181,101 @@ TEST_CASE("Failures come at their rate, lose what is in flight, and take machine
   s.start_s = 300;
   fleet_spec f = fleet_of({s});
   f.duration_s = 30 * 86400.0;
-  f.failures = {.gpu_mtbf_s = 20 * 86400.0, .detection_s = 30, .repair_s = 7200, .machine_gpus = 4};
+  f.failures = {.gpu_mtbf_s = 20 * 86400.0, .detection_s = 30, .repair_s = 7200};
+  f.machine_gpus = 4;
   const fleet_outcome all = play_fleet(f, 7);
   const service_outcome& o = all.services[0];
   const double expected = 64 * 30 / 20.0;  // GPUs x days / mean days
   REQUIRE(o.failures == Approx(expected).margin(3 * std::sqrt(expected)));
-  // 5 requests a second for 30 s of detection and 6.7 s in flight.
-  REQUIRE(o.retried / static_cast<double>(o.failures) == Approx(5 * (30 + curve().at(5).e2e_s)).epsilon(0.05));
+  // For 30 s of detection 5 requests a second and an eighth of those that come again, and 6.7 s in flight.
+  REQUIRE(o.retried / static_cast<double>(o.failures) ==
+          Approx(5 * (30 * 8 / 7.0 + curve().at(5).e2e_s)).epsilon(0.05));
   REQUIRE(all.failed_gpu_s == Approx(4 * 7200.0 * static_cast<double>(o.failures)).epsilon(0.02));
   REQUIRE(settled(o) == Approx(o.requests).epsilon(1e-6));
   REQUIRE(o.slo_share() < 1);
   REQUIRE(play_fleet(f, 7).services[0].served == o.served);
   f.failures.gpu_mtbf_s *= 10;
   REQUIRE(play_fleet(f, 7).services[0].slo_share() > o.slo_share());
+}
+
+TEST_CASE("A failure takes the GPU's machine, with every replica that has GPUs on it") {
+  fleet_service small = service({40, 40});
+  small.gpus = 1;
+  small.scaler = {scaling_policy::fixed, 1, 36};
+  fleet_spec f = fleet_of({small});
+  f.duration_s = 30 * 86400.0;
+  f.machine_gpus = 4;
+  f.failures = {.gpu_mtbf_s = 20 * 86400.0, .detection_s = 0, .repair_s = 7200};
+  const fleet_outcome o = play_fleet(f, 7);
+  const double expected = 36 * 30 / 20.0;
+  CHECK(static_cast<double>(o.failed_machines) == Approx(expected).margin(3 * std::sqrt(expected)));
+  CHECK(o.failed_gpu_s == Approx(4 * 7210.0 * static_cast<double>(o.failed_machines)).epsilon(0.01));
+  // 36 replicas fill nine machines, those that come back fill one again.
+  CHECK(o.services[0].failures > 3 * o.failed_machines);
+  CHECK(o.services[0].failures <= 4 * o.failed_machines);
+  // Two services on one machine fail together; a replica of eight GPUs fails with either of its machines.
+  fleet_service other = small;
+  small.scaler.max_replicas = other.scaler.max_replicas = 2;
+  f.services = {small, other};
+  const fleet_outcome both = play_fleet(f, 7);
+  CHECK(both.services[0].failures == 2 * both.failed_machines);
+  CHECK(both.services[1].failures == 2 * both.failed_machines);
+  f.services = {service({40, 40})};
+  f.services[0].scaler.max_replicas = 8;
+  const fleet_outcome large = play_fleet(f, 7);
+  CHECK(large.services[0].failures == large.failed_machines);
+}
+
+TEST_CASE("Nothing starts in the place of a replica whose failure is not noticed, and its requests come again") {
+  fleet_service s = service({40, 40});
+  s.scaler = {scaling_policy::fixed, 1, 8};
+  fleet_spec f = fleet_of({s});
+  f.duration_s = 30 * 86400.0;
+  f.machine_gpus = 4;
+  double lost_before = 0;
+  for (const double detection : {0.0, 10.0, 30.0, 600.0, 3600.0}) {
+    INFO(detection);
+    f.failures = {.gpu_mtbf_s = 20 * 86400.0, .detection_s = detection, .repair_s = 7200};
+    const fleet_outcome all = play_fleet(f, 7);
+    const service_outcome& o = all.services[0];
+    // An eighth of the requests goes there for all of this time, and of those that come again.
+    const double lost = o.retried / static_cast<double>(o.failures),
+                 each = 5 * (detection * 8 / 7 + curve().at(5).e2e_s);
+    CHECK(lost == Approx(each).epsilon(0.05));
+    CHECK(lost > lost_before);
+    CHECK(o.availability() == Approx(1).epsilon(1e-5));  // eight replicas could serve 80 requests/s, seven 70
+    CHECK(o.ready_gpu_s == Approx(64 * f.duration_s).epsilon(1e-3));  // paid, alive or not
+    lost_before = lost;
+  }
+}
+
+TEST_CASE("A duration that ticks do not divide is played and paid to its end") {
+  fleet_service s = service({40, 40});
+  s.scaler.max_replicas = 8;
+  fleet_spec f = fleet_of({s});
+  for (const double duration : {1.0, 65.0, 3905.0}) {
+    f.duration_s = duration;
+    const service_outcome o = play_fleet(f, 1).services[0];
+    INFO(duration);
+    CHECK(o.requests == Approx(40 * duration));
+    CHECK(o.ready_gpu_s == Approx(64 * duration));
+    CHECK(o.energy_J == Approx(8 * curve().at(5).power_W * duration));
+  }
+}
+
+TEST_CASE("Energy is kept by the hour in which it is drawn") {
+  fleet_service s = service({10, 80, 10, 10});
+  s.scaler.max_replicas = 10;
+  fleet_spec f = fleet_of({s});
+  f.tick_s = 700;  // across hours
+  f.duration_s = 26 * 3600.0;
+  const fleet_outcome o = play_fleet(f, 1);
+  double sum = 0;
+  for (const double e : o.energy_by_hour_J) sum += e;
+  CHECK(sum == Approx(o.services[0].energy_J));
+  CHECK(o.energy_by_hour_J[1] > o.energy_by_hour_J[3]);                             // by load
+  CHECK(o.energy_by_hour_J[2] < o.energy_by_hour_J[1] * 1.5);                       // one day of hour 2
+  CHECK(o.energy_by_hour_J[1] == Approx(2 * o.energy_by_hour_J[5]).epsilon(0.02));  // two days of hour 1
 }
 
 TEST_CASE("Services share racks in order of priority") {
@@ -246,7 +330,8 @@ TEST_CASE("Evictions without end are refused, and end in each tick once nothing 
     fleet_spec f = fleet_of({service({40, 40})});
     f.services[0].scaler.max_replicas = 10;
     f.duration_s = 3600;
-    f.evictions = {1e-6, 0, 3600, 4, rack};
+    f.evictions = {1e-6, 0, 3600, rack};
+    f.machine_gpus = 4;
     REQUIRE(fleet_problems(f).size() == 1);
     CHECK(fleet_problems(f)[0].find("eviction_after") != std::string::npos);
     // Played all the same, each replica is taken once; its machines, or racks, stay away.
@@ -266,7 +351,8 @@ TEST_CASE("Spot machines and racks are taken at their rate, with what is in flig
     s.start_s = 300;
     fleet_spec f = fleet_of({s});
     f.duration_s = 40 * 86400.0;
-    f.evictions = {rack ? 5 * 86400.0 : 20 * 86400.0, 0, 3600, 4, rack};
+    f.evictions = {rack ? 5 * 86400.0 : 20 * 86400.0, 0, 3600, rack};
+    f.machine_gpus = 4;
     double reclaimed = 0, gone = 0, retried = 0, dropped = 0;
     for (std::uint64_t seed = 1; seed <= 5; ++seed) {
       const fleet_outcome o = play_fleet(f, seed);
