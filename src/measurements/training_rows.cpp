@@ -374,6 +374,8 @@ class training_row_reader {
     read_graphs(newest);
     if (unmatched && !plain && w.graphs == cuda_graphs::none) w.graphs = cuda_graphs::partial;
     w.fused_expert_mlp = has("notes", "fused_grouped_mlp") || newest || stack == "mlperf-training-v6.0";
+    // Tables of pretraining come from performance recipes, whose routers are fused.
+    if (w.task == training_task::pretrain) w.router_fusion = true;
     w.token_drop = row_["release"] == "25.09";
     const bool deepep = has("notes", "deepep") || has("notes", "DeepEP") || w.token_drop;
     const bool hybridep = has("notes", "hybridep") || has("notes", "HybridEP") || unmatched;

@@ -221,6 +221,7 @@ training_workload read_training_workload(config::reader& r) {
       static_cast<moe_dispatcher>(r.one_of_or({"moe_token_dispatcher_type", {"dispatcher"}}, dispatchers, 2));
   w.moe_overlap = r.boolean_or({"overlap_moe_expert_parallel_comm", {"moe_a2a_overlap"}}, false);
   w.fused_expert_mlp = r.boolean_or({"fused_expert_mlp", {"cutedsl_fused_grouped_mlp"}}, false);
+  if (r.has("moe_router_fusion")) w.router_fusion = r.boolean("moe_router_fusion");
   w.token_drop = r.boolean_or("moe_token_drop", false);
   w.expert_capacity_factor = r.find_number("moe_expert_capacity_factor", {0.01, 1000});
   w.pad_to_capacity = r.has("moe_pad_expert_input_to_capacity") && r.boolean("moe_pad_expert_input_to_capacity");
@@ -348,6 +349,7 @@ value write_training_workload(const training_workload& w) {
   out.set("moe_token_dispatcher_type", named(w.dispatcher, dispatchers));
   out.set("overlap_moe_expert_parallel_comm", w.moe_overlap);
   out.set("fused_expert_mlp", w.fused_expert_mlp);
+  if (w.router_fusion) out.set("moe_router_fusion", *w.router_fusion);
   out.set("moe_token_drop", w.token_drop);
   if (w.expert_capacity_factor) out.set("moe_expert_capacity_factor", *w.expert_capacity_factor);
   if (w.pad_to_capacity) out.set("moe_pad_expert_input_to_capacity", true);

@@ -72,6 +72,7 @@ void list_experts(F f, T& t) {
   f("host_per_expert", t.moe_host_per_expert);
   f("host_per_cast_expert", t.moe_host_per_cast_expert, non_negative, absent::kept);
   f("host_of_shared_experts", t.moe_host_of_shared_experts, non_negative, absent::kept);
+  f("unfused_router_launches", t.unfused_router_launches, non_negative, absent::kept);
   f("host_per_node", t.moe_host_per_node, non_negative, absent::kept);
   f("unfused_activation_passes", t.unfused_activation_passes, non_negative);
   f("fused_activation_share", t.fused_activation_share, fraction);

@@ -43,6 +43,7 @@ std::vector<std::string> idle_settings(const model& m, const training_workload& 
   idle("freeze_vision_model", w.freeze_towers, tower_parameters(m) > 0);
   idle("overlap_moe_expert_parallel_comm", w.moe_overlap, routed);
   idle("fused_expert_mlp", w.fused_expert_mlp, routed);
+  idle("moe_router_fusion", w.router_fusion.has_value(), routed);
   idle("moe_token_drop", w.token_drop, routed);
   idle("moe_load_imbalance", w.expert_imbalance > 1, routed);
   idle("moe_router_force_load_balancing", !w.forced_balance, routed);

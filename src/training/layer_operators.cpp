@@ -86,6 +86,15 @@ void keep_experts(operator_list& o, double routed, double own) {
   if (o.layer.moe.latent > 0) o.keep(own * o.kept.mlp_input * seen);  // combined output before the up-projection
 }
 
+/// Kernels of a router that is not fused, counted in Megatron-Core (moe_utils.py, router.py): 20 more forward for
+/// top-k, softmax, scattered scores and map, and the balancing loss with its own scores; 6 backward.
+void launch_apart(const operator_list& o, layer_operator& routing) {
+  constexpr double backward_share = 0.3;
+  const double more = o.framework.unfused_router_launches;
+  routing.launches += more;
+  routing.backward_launches = 1 + more * backward_share;
+}
+
 void experts(operator_list& o) {
   const layer_spec& l = o.layer;
   const moe_spec& x = l.moe;
@@ -102,7 +111,8 @@ void experts(operator_list& o) {
                .input_away = o.workload.offload.mlp_norm,
                .streams_again = streams_again(o)});
   o.linear(gemm_name(matrix::router), {own, e, o.hidden}, r.moe).operands = precision::bf16;
-  o.stream("routing", own * e * elementwise_bytes("router"), r.moe);
+  layer_operator& routing = o.stream("routing", own * e * elementwise_bytes("router"), r.moe);
+  if (!fuses_router(o.workload)) launch_apart(o, routing);
   if (x.latent > 0)
     o.run_in(o.linear(gemm_name(matrix::latent_down), {own, seen, o.hidden}, r.moe), o.workload.kept.latent);
   o.part = layer_part::experts;

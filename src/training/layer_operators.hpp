@@ -2,6 +2,7 @@
 // [docs/models-and-assumptions.md#training]
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "nvlsim/compute/compute.hpp"
@@ -21,7 +22,8 @@ struct layer_operator {
   const char* name = "";
   bool recomputed = false;  ///< the backward pass runs its forward again
   layer_part part = layer_part::mixer;
-  double launches = 1;   ///< of the host, for kernels that are priced together
+  double launches = 1;                      ///< of the host, for kernels that are priced together
+  std::optional<double> backward_launches;  ///< where they are not as many backward
   bool adapter = false;  ///< of low rank, whose weights are trained where those of the model are frozen
   // linear: C[m,n] = A[m,k] W[k,n]
   double m = 0, n = 0, k = 0, groups = 1;

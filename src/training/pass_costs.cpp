@@ -379,7 +379,8 @@ host_pace launches(const training_context& c, const layer_spec& l, const std::ve
   const bool trains_weights = !w.frozen_layers();
   double before = 0, after = 0, graphed = 0;
   for (const layer_operator& o : operators) {
-    double n = o.launches * (is_forward || !o.recomputed ? 1 : 2);
+    double n =
+        is_forward ? o.launches : o.backward_launches.value_or(o.launches) + (o.recomputed ? o.launches : 0);
     if (!is_forward && o.what == layer_operator::type::linear && (trains_weights || o.adapter))
       n += o.adapter ? o.launches : 1;
     const bool in_graph = w.graphs == cuda_graphs::partial && graph_holds(w.graphed, l, o.part);

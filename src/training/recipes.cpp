@@ -13,6 +13,10 @@ std::pair<double, double> moment_bytes(const training_workload& w) {
   return {w.optimizer.first_moment.value_or(usual), w.optimizer.second_moment.value_or(usual)};
 }
 
+bool fuses_router(const training_workload& w) {
+  return w.router_fusion.value_or(w.task == training_task::pretrain && sends_once(w.dispatcher));
+}
+
 bool keeps_fp8_inputs(const training_workload& w) { return w.fp8_activation_inputs.value_or(as_deepseek(w)); }
 
 double dispatched_share(const training_workload& w) {

@@ -354,7 +354,9 @@ struct training_profile {
   /// Forced balance deals the experts out to tokens in turn, so that those of a token stand beside each other;
   /// else it routes at random.
   bool forced_in_turn = false;
-  constant<seconds> host_per_operator;    ///< of the host, to launch one operator of a layer
+  constant<seconds> host_per_operator;  ///< of the host, to launch one operator of a layer
+  constant<double> unfused_router_launches =
+      0;  ///< operators that a router without fused kernels launches forward, beyond those of one with them
   constant<seconds> moe_host_per_expert;  ///< to launch a local expert forward
   /// The same, to cast the operands of its GEMMs in formats of 8 bits or fewer.
   constant<seconds> moe_host_per_cast_expert;

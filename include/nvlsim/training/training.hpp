@@ -126,6 +126,8 @@ struct training_workload {
   moe_dispatcher dispatcher = moe_dispatcher::hybridep;
   bool moe_overlap = false;       ///< the expert exchange overlaps another micro-batch's compute
   bool fused_expert_mlp = false;  ///< both expert GEMMs and the activation between them are one kernel
+  std::optional<bool>
+      router_fusion;  ///< scores, top-k and balancing loss are one kernel each. Empty: `fuses_router`
   bool token_drop =
       false;  ///< experts take a fixed number of tokens, so that shapes are static and no counts are exchanged
   /// Most tokens that an expert takes from a rank, over an even share; the others are dropped. Empty: none are
@@ -216,6 +218,10 @@ inline constexpr int pass_kinds = 4;
 /// DualPipe runs in DeepSeek's own framework alone, whose recipe keeps inputs of activations in 8 bits and moments
 /// in BF16 (DeepSeek-V3 technical report, section 3.3.3).
 std::pair<double, double> moment_bytes(const training_workload& w);
+/// Whether scores, top-k and balancing loss of routers run in fused kernels: as stated, else in pretraining with a
+/// deduplicating dispatcher, as in the performance recipes; the library's recipes of fine-tuning, and those with
+/// `alltoall`, leave them apart.
+bool fuses_router(const training_workload& w);
 /// Whether inputs of MLP activations are kept in 8 bits: as stated, else in DeepSeek's FP8 recipe.
 bool keeps_fp8_inputs(const training_workload& w);
 

@@ -84,6 +84,57 @@ TEST_CASE("A dispatcher costs the host the operators that it launches, and casts
   CHECK(backward(moe_dispatcher::alltoall) - backward(moe_dispatcher::hybridep) == Approx(1));
 }
 
+TEST_CASE("A router without fused kernels launches more, unless a CUDA graph holds it") {
+  routed_job j;
+  j.software.training->host_per_operator = seconds::from_base(1);
+  j.software.training->unfused_router_launches = 10;
+  const auto more = [&](pass_kind what) {
+    routed_job fused = j, apart = j;
+    fused.workload.router_fusion = true;
+    apart.workload.router_fusion = false;
+    return apart.pass_s(what) - fused.pass_s(what);
+  };
+  CHECK(more(pass_kind::forward) == Approx(10));
+  CHECK(more(pass_kind::backward) == Approx(3));
+  j.workload.recompute.moe = true;  // launched again, and then backward
+  CHECK(more(pass_kind::backward) == Approx(13));
+  j.workload.recompute = {};
+  j.workload.graphs = cuda_graphs::partial;
+  CHECK(more(pass_kind::forward) == 0);
+  CHECK(more(pass_kind::backward) == 0);
+  j.workload.graphed.router = false;
+  CHECK(more(pass_kind::forward) == Approx(10));
+  // Recipes of fine-tuning leave it apart, and those that exchange a copy for every expert.
+  j.workload.dispatcher = moe_dispatcher::alltoall;
+  CHECK_FALSE(fuses_router(j.workload));
+  j.workload.dispatcher = moe_dispatcher::deduplicated;
+  CHECK(fuses_router(j.workload));
+  for (const training_task t : {training_task::sft, training_task::lora}) {
+    j.workload.task = t;
+    CHECK_FALSE(fuses_router(j.workload));
+  }
+}
+
+TEST_CASE("CUDA graphs that hold more never slow a step") {
+  test::shipped_job j = test::shipped("nd-h100-v5", "qwen3-30b-a3b");
+  j.workload.par = {};
+  j.workload.par.dp = j.workload.par.ep = 16;
+  j.workload.seq_length = 4096;
+  j.workload.gemm_precision = precision::bf16;
+  for (const bool fused : {false, true})
+    for (const bool overlap : {false, true}) {
+      j.workload.router_fusion = fused, j.workload.moe_overlap = overlap;
+      const auto with = [&](unsigned scopes) {
+        j.workload.graphs = scopes == 0 ? cuda_graphs::none : cuda_graphs::partial;
+        j.workload.graphed = {(scopes & 1) != 0, (scopes & 2) != 0, (scopes & 4) != 0, (scopes & 8) != 0};
+        return j.step_s();
+      };
+      for (unsigned scopes = 1; scopes < 16; ++scopes)
+        for (unsigned less = 1; less < 16; less *= 2)
+          if ((scopes & less) != 0) CHECK(with(scopes) <= with(scopes & ~less));
+    }
+}
+
 TEST_CASE("Biases of experts are added in a loop over local experts, unless the expert MLP is one kernel") {
   routed_job j;
   j.software.training->host_per_operator = seconds::from_base(1);
