@@ -14,7 +14,8 @@
 namespace nvlsim {
 namespace {
 
-constexpr const char* stack_name = "megatron-lm-papers";  // FP32 gradient buffers, no features of later releases
+// FP32 gradient buffers, no features of later releases, and the GEMMs of the server.
+constexpr const char* stack_name = "megatron-lm-simumax";
 
 struct case_model {
   std::string_view prefix, model;

@@ -1,7 +1,7 @@
 A stack is composed of libraries, a framework and a release; show says which file each number is from.
 
   $ nvlsim stack list | cut -d' ' -f1 | grep -E '^(vllm|nccl|serving|megatron-lm)' | paste -sd ' '
-  megatron-lm megatron-lm-2022 megatron-lm-deepspeed megatron-lm-papers nccl-2.29 serving serving-kernels vllm vllm-0.11 vllm-0.12 vllm-0.16 vllm-0.17 vllm-0.19 vllm-0.21 vllm-0.7 vllm-2023 vllm-dynamo vllm-rocm-0.16 vllm-rocm-0.19
+  megatron-lm megatron-lm-2022 megatron-lm-deepspeed megatron-lm-papers megatron-lm-simumax nccl-2.29 serving serving-kernels vllm vllm-0.11 vllm-0.12 vllm-0.16 vllm-0.17 vllm-0.19 vllm-0.21 vllm-0.7 vllm-2023 vllm-dynamo vllm-rocm-0.16 vllm-rocm-0.19
 
 Loops of post-training frameworks are listed and shown with their kinds and sources.
 
@@ -78,12 +78,15 @@ What the details of releases say is there, too: of several releases side by side
 
   $ nvlsim stack show megatron-lm | sed -n '/^Releases/,/^training$/p'
   Releases
-    release                     2022  papers  deepspeed
+    release                     2022  papers  simumax  deepspeed
     time_factor   [0-9. ]+ (re)
-    score_passes                 4.5       -        4.5
-    wgrad_deferral_limit           0       0          0
-    gradient_memory_bytes          4       4          6
-    moe/expert_output_bytes        2       2          2
+    score_passes                 4.5       -        -        4.5
+    wgrad_deferral_limit           0       0        0          0
+    gradient_memory_bytes          4       4        4          6
+    moe/expert_output_bytes        2       2        2          2
+
+  Release simumax also has
+    kernels  simumax-kernels
 
   Release deepspeed also has
     fragmentation    +0[.][0-9]+ (re)
