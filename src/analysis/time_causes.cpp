@@ -81,6 +81,9 @@ struct shape_range {
     empty = false;
   }
   std::string text() const;
+  std::optional<part_facts> single() const {
+    return empty || low.extent != high.extent ? std::nullopt : std::optional(low);
+  }
 
  private:
   /// Parts of one name are of one kind; others are left out.
@@ -279,7 +282,7 @@ std::vector<time_use> uses_of_time(const std::vector<time_slice>& slices, bool t
     const double done = limit == resource::tensor_cores ? l.flop : l.moved;
     out.push_back({key.name, key.group, l.shapes.text(), limit, l.calls, l.time_s,
                    whole_s > 0 ? l.time_s / whole_s : 0, l.alone_s > 0 ? done / l.alone_s : 0, l.ceiling,
-                   l.calls > 0 ? l.flop / l.calls : 0, l.calls > 0 ? l.moved / l.calls : 0});
+                   l.calls > 0 ? l.flop / l.calls : 0, l.calls > 0 ? l.moved / l.calls : 0, l.shapes.single()});
   }
   std::stable_sort(out.begin(), out.end(),
                    [](const time_use& a, const time_use& b) { return a.time_s > b.time_s; });

@@ -5,10 +5,27 @@
 #include "cli/inputs.hpp"
 #include "cli/progress_line.hpp"
 #include "cli/support.hpp"
+#include "nvlsim/compute/compute.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/run/explain_scenario.hpp"
+#include "nvlsim/scenario/inputs.hpp"
 
 namespace nvlsim::cli {
+namespace {
+
+/// The rates of kernel tables, which no step time has touched, beside those of a step.
+void add_measured_kernels(explanation& e, const scenario& s, const data_folders& data) {
+  try {
+    diagnostics problems;
+    const auto table = share_stack({.name = "tensorrt-llm-1.3-kernels"}, data, problems);
+    problems.throw_if_any();
+    add_table_rates(e, s.platform.gpu, kernels_for(table->file.content, s.platform.gpu));
+  } catch (const input_error&) {  // no kernels of such a GPU were measured
+  }
+}
+
+}  // namespace
 
 exit_code execute(const explain_arguments& a) {
   const data_folders data = folders_under(data_root());
@@ -34,6 +51,7 @@ exit_code execute(const explain_arguments& a) {
     progress_line line("explain", "constants varied");
     add_sensitivity(e, change, std::ref(line), a.only);
   }
+  if (std::holds_alternative<training_workload>(s.workload)) add_measured_kernels(e, s, data);
   print(a.format == "json" ? to_json(to_value(e)) : explanation_table(e));
   return status == run_status::infeasible ? exit_code::infeasible : exit_code::ok;
 }

@@ -35,6 +35,7 @@ value use_value(const time_use& u) {
   const std::string unit = u.limit == resource::tensor_cores ? "FLOP_per_s" : "Bps";
   out.set("rate_" + unit, u.rate);
   out.set("ceiling_" + unit, u.ceiling > 0 ? value{u.ceiling} : value{});
+  if (u.table_rate) out.set("table_rate_FLOP_per_s", *u.table_rate);
   out.set("work_flop", u.work_flop);
   out.set("moved_bytes", u.moved_bytes);
   return out;
@@ -167,6 +168,9 @@ std::string uses_text(const explanation& e, std::string_view title, const std::v
     std::string detail = u.calls > 0 ? output::counted(u.calls, "") + (u.calls == 1 ? " call" : " calls")
                                      : "";  // waits have no calls
     if (!u.shape.empty()) detail += (detail.empty() ? "" : " of ") + u.shape;
+    if (u.table_rate)
+      detail += fmt::format("; kernel table {}, here {:+.0f} %", rate_of(*u.table_rate, 0, "FLOP/s"),
+                            100 * (u.rate / *u.table_rate - 1));
     for (const std::string& more : output::wrapped(detail, table_columns - 6)) out += "      " + more + '\n';
   }
   if (uses.size() > max) out += fmt::format("  {} more in the JSON\n", uses.size() - max);

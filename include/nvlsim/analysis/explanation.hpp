@@ -43,6 +43,9 @@ struct time_use {
   double rate = 0;     ///< rate achieved while it runs: FLOP/s if tensor cores limit it, else B/s
   double ceiling = 0;  ///< data-sheet rate in the same unit; 0 if unknown
   double work_flop = 0, moved_bytes = 0;  ///< mean per call
+  std::optional<part_facts> facts = {};   ///< of a call, if all are of one shape
+  /// FLOP/s of the same shape in kernels that were measured alone. Empty: it was not asked for, or there is none.
+  std::optional<double> table_rate = {};
 };
 
 /// Relative change of a metric when one constant changes by 10 %.

@@ -26,6 +26,11 @@ explanation explain_run(const scenario& s, const run_record& run, const std::str
 /// returns an explanation without a value.
 explanation explain_scenario(const scenario& s, const std::string& metric, run_status& status);
 
+/// Fills the table's rate of kernels of a training step that tensor cores limit: GEMMs and attention, each of one
+/// shape. `table` has the kernels of this GPU as they were measured alone, whose MXFP8 is that of `fp8_block`.
+/// Latent attention counts as heads of the mean width of keys and values. Others stay empty.
+void add_table_rates(explanation& e, const gpu_spec& gpu, const kernel_profile& table);
+
 /// Returns the scenario with further overrides. Throws input_error if they are invalid.
 using changed_scenario = std::function<scenario(const std::vector<override_option>&)>;
 
