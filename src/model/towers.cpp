@@ -32,7 +32,8 @@ std::int64_t projector(config::reader& root, config::reader& r, std::int64_t wid
 }
 
 tower_spec read_tower(config::reader& root, config::reader& r, std::string name, const model& m) {
-  tower_spec out{std::move(name), 0};
+  tower_spec out;
+  out.name = std::move(name);
   const std::int64_t layers = size_in(r, {"depth", {"num_hidden_layers", "vt_num_hidden_layers"}});
   // Where both widths are given (Qwen2-VL), the second is that of the output.
   const std::int64_t width =
@@ -45,8 +46,15 @@ tower_spec read_tower(config::reader& root, config::reader& r, std::string name,
   const std::int64_t patch = size_in(r, "patch_size"), frames = size_in(r, "temporal_patch_size", 1);
   const std::int64_t channels = size_in(r, {"in_channels", {"num_channels", "in_chans"}}, 3);
   const std::int64_t positions = size_in(r, {"num_position_embeddings", {"position_embedding_size"}});
+  const std::int64_t merged = size_in(r, "spatial_merge_size", size_in(root, "spatial_merge_size"));
+  constexpr std::int64_t usual_head = 64;
+  out.layers = layers, out.hidden = width, out.ffn_hidden = ffn, out.gated_mlp = gated;
+  out.heads = size_in(r, {"num_heads", {"num_attention_heads", "vt_num_attention_heads"}},
+                      std::max<std::int64_t>(1, width / usual_head));
+  if (merged > 0) out.patches_per_token = static_cast<double>(merged * merged);
+  out.projector = projector(root, r, width, m);
   out.parameters = layers * (4 * width * width + (gated ? 3 : 2) * width * ffn) +
-                   width * (channels * patch * patch * frames + positions) + projector(root, r, width, m);
+                   width * (channels * patch * patch * frames + positions) + out.projector;
   return out;
 }
 

@@ -5,14 +5,19 @@
 
 #include <algorithm>
 
+#include "training/encoder.hpp"
+
 namespace nvlsim {
 
 std::vector<std::string> unpriced_work(const model& m, const training_workload& w) {
   std::vector<std::string> out;
-  if (tower_parameters(m) > 0)
+  if (image_encoder_of(m, w) && m.towers.size() == 1)
     out.push_back(fmt::format(
-        "no band: the step is that of the language model; images and sound are not stated, and time "
-        "and activations "
+        "no band: no published step with the encoder of images of {} says how many a sample has", m.name));
+  else if (tower_parameters(m) > 0)
+    out.push_back(fmt::format(
+        "no band: the step is that of the language model; images or sound are not stated, and time and "
+        "activations "
         "of the towers of {} are not counted (their weights{} are)",
         m.name, w.task == training_task::lora || w.freeze_towers ? "" : ", gradients and optimizer states"));
   if (w.deterministic)
@@ -40,6 +45,7 @@ std::vector<std::string> idle_settings(const model& m, const training_workload& 
        some_layer([](const layer_spec& l) { return l.moe.shared_ffn > 0; }));
   idle("recompute mhc", w.recompute.hyper_connections, m.residual_streams > 1);
   idle("offload_modules expert_fc1", w.offload.expert_fc1, routed);
+  idle("images", w.images.has_value(), tower_parameters(m) > 0);
   idle("freeze_vision_model", w.freeze_towers, tower_parameters(m) > 0);
   idle("overlap_moe_expert_parallel_comm", w.moe_overlap, routed);
   idle("fused_expert_mlp", w.fused_expert_mlp, routed);

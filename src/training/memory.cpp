@@ -12,6 +12,7 @@
 #include "nvlsim/training/idle_settings.hpp"
 #include "nvlsim/training/training.hpp"
 #include "nvlsim/units/units_text.hpp"
+#include "training/encoder.hpp"
 #include "training/operator_list.hpp"
 #include "training/pass_costs.hpp"
 
@@ -115,6 +116,14 @@ class layer_contents {
   std::deque<std::pair<const layer_spec*, layer_content>> known_;
 };
 
+/// What a trained encoder of images keeps of a micro-batch.
+bytes kept_by_encoder(const training_context& c) {
+  const auto e = trains_towers(c.workload) ? image_encoder_of(c.net, c.workload) : std::nullopt;
+  if (!e) return {};
+  return stored_activations(e->net, e->net.layers.front(), e->work, c.framework).here *
+         static_cast<double>(e->net.layers.size());
+}
+
 /// `gathered` counts only parameters whose sharding group has more than one rank.
 stage_content content_of(const training_context& c, layer_contents& layers, std::int64_t stage) {
   const training_workload& w = c.workload;
@@ -152,6 +161,7 @@ stage_content content_of(const training_context& c, layer_contents& layers, std:
       ++s.layers;
     }
     s.activations[static_cast<std::size_t>(v)] = kept.stored();
+    if (first) s.activations[static_cast<std::size_t>(v)] += kept_by_encoder(c);
     s.away[static_cast<std::size_t>(v)] = kept.away();
     s.transit = std::max(s.transit, kept.transit());
     s.again = std::max(s.again, kept.again());

@@ -24,7 +24,8 @@ void scores(operator_list& o, double qk, double v, double kv_heads) {
   double pairs = 0;
   for (const sequence_share& one : packed) {
     const double n = real(one.length);
-    pairs += one.share * causal_pairs(n, o.layer.window > 0 ? std::min(real(o.layer.window), n) : n);
+    const double causal = causal_pairs(n, o.layer.window > 0 ? std::min(real(o.layer.window), n) : n);
+    pairs += one.share * (o.layer.bidirectional ? 2 * causal - n : causal);
   }
   // Grouped heads with an indexer attend to the chosen keys.
   if (o.layer.attention == attention_kind::grouped_query && attends_sparsely(o.layer, o.workload.seq_length))

@@ -14,6 +14,7 @@
 #include "nvlsim/model/matrices.hpp"
 #include "nvlsim/network/fabric_path.hpp"
 #include "nvlsim/plan/part_facts.hpp"
+#include "training/encoder.hpp"
 #include "training/pass_cache.hpp"
 
 namespace nvlsim {
@@ -495,6 +496,11 @@ training_context::training_context(const training_context& like, const training_
       collectives(like.collectives), net(like.net), workload(w), tokens(tokens_of(w)),
       slowdown(slowdown_of(framework, w)), passes(like.passes) {}
 
+training_context::training_context(const training_context& like, const model& m, const training_workload& w)
+    : machine(like.machine), profile(like.profile), kernels(*profile), framework(like.framework),
+      collectives(like.collectives), net(m), workload(w), tokens(tokens_of(w)), slowdown(like.slowdown),
+      passes(like.passes) {}
+
 namespace {
 
 costed_parts layer_forward(const training_context& c, const layer_spec& l, bool paired) {
@@ -555,6 +561,51 @@ void append_vocabulary_gather(costed_parts& out, const training_context& c, pass
   append(out, b.take());
 }
 
+seconds host_time(const costed_parts& pass) {
+  seconds t;
+  for (const operation_part& p : pass.parts)
+    if (p.kind == part_kind::host) t += p.duration * p.repeat;
+  return t;
+}
+
+/// How far the host runs ahead of the GPU in a pass through the first chunk, which hides waits for its launches
+/// elsewhere. It cannot where it waits for the counts of experts.
+seconds host_lead(const training_context& c, pass_kind what) {
+  const layer_spec& l = c.net.layers.front();
+  if (l.routed() && !c.workload.static_experts()) return {};
+  const costed_parts pass = layer_pass(c, l, what);
+  const host_pace pace =
+      launches(c, l, layer_operators(c.net, l, c.workload, c.framework), what == pass_kind::forward);
+  const seconds lead = pass.duration() - host_time(pass) - pace.host_before - pace.host_after;
+  return std::max(seconds{}, lead) * static_cast<double>(chunk_layers(c.net, c.workload).front());
+}
+
+/// The encoder of images, each of whose layers is a layer as any other, and its projector.
+void append_encoder(costed_parts& out, const training_context& c, pass_kind what) {
+  const auto e = image_encoder_of(c.net, c.workload);
+  if (!e || (what != pass_kind::forward && !trains_towers(c.workload))) return;
+  const training_context own(c, e->net, e->work);
+  costed_parts layer = layer_pass(own, e->net.layers.front(), what);
+  const auto layers = static_cast<double>(e->net.layers.size());
+  const seconds waits = host_time(layer) * layers;
+  const double left = waits > seconds{} ? std::max(seconds{}, waits - host_lead(c, what)) / waits : 0;
+  layer.energy -= c.machine.gpu.idle_power * (waits * ((1 - left) / layers));
+  for (operation_part& p : layer.parts) {
+    p.name = "vision_tower";
+    if (p.kind == part_kind::host) p.duration *= left;
+  }
+  out.append(layer, static_cast<std::int64_t>(layers));
+  builder b(own, own.slowdown);
+  layer_operator projector;
+  projector.what = layer_operator::type::linear;
+  projector.name = "vision_projector";
+  projector.m = e->tokens, projector.n = e->projector / e->joint, projector.k = e->joint;
+  projector.operands = e->work.gemm_precision;
+  if (what == pass_kind::forward) price_forward(b, own, projector);
+  else price_backward(b, own, projector, what);
+  append(out, b.take());
+}
+
 }  // namespace
 
 costed_parts layer_pass(const training_context& c, const layer_spec& l, pass_kind what, bool paired) {
@@ -570,6 +621,7 @@ costed_parts embedding_pass(const training_context& c, pass_kind what) {
   costed_parts out = b.take();
   if (what == pass_kind::forward || gradient)
     append_vocabulary_gather(out, c, what == pass_kind::forward ? what : pass_kind::backward_weight);
+  append_encoder(out, c, what);
   return out;
 }
 

@@ -48,6 +48,8 @@ struct training_context {
                    pass_cache& passes);
   /// The same machine, stack, model and passes with another workload, which must outlive the context.
   training_context(const training_context& like, const training_workload& w);
+  /// The same for an encoder in front of the model, which must outlive the context, too; as slow as the model.
+  training_context(const training_context& like, const model& m, const training_workload& w);
 };
 
 /// `training_memory`; without texts where passes are shared.
@@ -58,6 +60,7 @@ bytes min_memory(const training_context& c, bool any_sharding);
 
 /// A pass through one layer. `paired`: overlaps another micro-batch's pass, which hides token exchange.
 costed_parts layer_pass(const training_context& c, const layer_spec& l, pass_kind what, bool paired = false);
+/// The embedding, and the encoder of images in front of it.
 costed_parts embedding_pass(const training_context& c, pass_kind what);
 /// The LM head and the loss, `1 + mtp_layers` times.
 costed_parts head_pass(const training_context& c, pass_kind what);

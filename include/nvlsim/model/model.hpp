@@ -84,6 +84,7 @@ struct layer_spec {
   bool post_norms = false;                 ///< norms after each block too (Gemma)
   std::int64_t layer_input = 0;            ///< width of a vector per token and layer from a table (Gemma 3n, 4);
                                            ///< 0: none
+  bool bidirectional = false;              ///< queries see later keys, too (encoders)
   bool biased_clamped_activation = false;  ///< experts with biases and clamped, interleaved SwiGLU (gpt_oss)
 
   bool routed() const { return moe.experts > 0; }
@@ -99,10 +100,14 @@ struct checkpoint_spec {
   friend bool operator==(const checkpoint_spec&, const checkpoint_spec&) = default;
 };
 
-/// An encoder of images or sound in front of the language model. Its time is not simulated.
+/// An encoder of images or sound in front of the language model: a transformer that works on patches.
 struct tower_spec {
   std::string name;             ///< "vision", "audio"
   std::int64_t parameters = 0;  ///< encoder and projector, without biases; 0: their sizes are not stated
+  std::int64_t layers = 0, hidden = 0, heads = 0, ffn_hidden = 0;
+  bool gated_mlp = false;
+  double patches_per_token = 4;  ///< patches that the projector merges into a token of the language model
+  std::int64_t projector = 0;    ///< parameters of the projector, of `parameters`
   friend bool operator==(const tower_spec&, const tower_spec&) = default;
 };
 

@@ -119,6 +119,12 @@ struct pipeline_split {
   bool given() const { return !layout.empty() || first > 0 || last > 0 || embedding || loss; }
 };
 
+/// Images of a sample, whose tokens are part of its sequence.
+struct sample_images {
+  token_lengths count;           ///< images of a sample
+  std::int64_t tokens_each = 0;  ///< tokens of an image in the sequence
+};
+
 struct training_workload {
   std::int64_t seq_length = 0, global_batch_size = 0, micro_batch_size = 1;  ///< batch sizes in sequences
   precision gemm_precision = precision::bf16;  ///< of linear layers; the LM head runs in BF16
@@ -159,6 +165,7 @@ struct training_workload {
   std::optional<bool> fp8_params;  ///< weights of 8-bit recipes have no BF16 copy. Empty: as the recipes have it
   optimizer_spec optimizer;
   lora_spec lora;
+  std::optional<sample_images> images;
   bool freeze_towers = false;    ///< encoders of images and sound are not trained
   bool freeze_language = false;  ///< nor are the layers of the language model
   bool deterministic = false;    ///< kernels and collectives give the same bits every time

@@ -88,6 +88,26 @@ TEST_CASE("Training reader reads what decides memory, and writes it as it was") 
   CHECK(*written.find("deterministic")->boolean());
 }
 
+TEST_CASE("Training reader reads images of samples and fused routers, and writes them as they were") {
+  const training_read r =
+      read_training(R"(, "images": {"count": {"mean": 2}, "tokens": 64}, "moe_router_fusion": false)");
+  REQUIRE(r.problems.empty());
+  REQUIRE(r.workload.images);
+  CHECK(r.workload.images->count.mean == 2);
+  CHECK(r.workload.images->tokens_each == 64);
+  CHECK(r.workload.router_fusion == false);
+  const value written = write_training_workload(r.workload);
+  CHECK(*written.find("images")->find("tokens")->integer() == 64);
+  CHECK_FALSE(*written.find("moe_router_fusion")->boolean());
+  CHECK_FALSE(write_training_workload(read_training("").workload).find("images"));
+}
+
+TEST_CASE("Training reader refuses images with more tokens than a sequence") {
+  const texts problems = read_training(R"(, "images": {"count": {"mean": 1000}, "tokens": 4096})").problems;
+  REQUIRE(problems.size() == 1);
+  CHECK(problems.front().starts_with("s.json#/images: 1000 images of 4096 tokens exceed the sequence of "));
+}
+
 TEST_CASE("Training reader refuses settings of memory that contradict each other") {
   CHECK(read_training(R"(, "offload_modules": ["core_atn"], "lora_rank": 8, "fp8_param_gather": true)").problems ==
         texts{"s.json#/fp8_param_gather: needs a precision of 8 bits", "s.json#/lora_rank: needs task \"lora\"",
