@@ -86,7 +86,8 @@ What the details of releases say is there, too: of several releases side by side
     moe/expert_output_bytes        2       2        2          2
 
   Release simumax also has
-    kernels  simumax-kernels
+    kernels     simumax-kernels
+    tp_exposed                1
 
   Release deepspeed also has
     fragmentation    +0[.][0-9]+ (re)
