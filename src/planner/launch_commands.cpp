@@ -16,6 +16,20 @@ namespace {
 
 constexpr int first_port = 8000;
 
+/// Copies of the busiest experts with which every rank has equally many. None where the ranks divide the experts.
+struct expert_copies {
+  std::int64_t more = 0, all = 0;  ///< copies; experts with their copies
+};
+
+expert_copies expert_copies_for(const model& m, int ep) {
+  expert_copies out;
+  for (const layer_spec& l : m.layers) {
+    if (!l.routed() || ep <= 1 || l.moe.experts % ep == 0) continue;
+    out = {ep - l.moe.experts % ep, l.moe.experts + ep - l.moe.experts % ep};
+  }
+  return out;
+}
+
 /// One kind of worker of a deployment.
 struct fleet {
   rank_counts ranks;
@@ -24,13 +38,26 @@ struct fleet {
   const char* role = "";  ///< "prefill", "decode" or ""
   int host_gpus = 0;      ///< of a host; 0: not known
   std::string engine_of_stack = {};
+  expert_copies copies = {};
 
-  /// Hosts of one worker.
-  int hosts() const { return host_gpus > 0 ? (ranks.gpus_per_replica() + host_gpus - 1) / host_gpus : 1; }
+  /// Hosts of one worker. Those of SGLang have equally many of its GPUs.
+  int hosts(bool equal = false) const {
+    if (host_gpus <= 0) return 1;
+    const int gpus = ranks.gpus_per_replica();
+    int out = (gpus + host_gpus - 1) / host_gpus;
+    while (equal && gpus % out != 0) ++out;
+    return out;
+  }
 };
 
 fleet fleet_of(const scenario& s, const inference_workload& w, const char* role) {
-  return {w, w.engine, settings_of(*s.stack.inference, w), role, s.platform.vm.gpus.read(), engine_of(s)};
+  return {w,
+          w.engine,
+          settings_of(*s.stack.inference, w),
+          role,
+          s.platform.vm.gpus.read(),
+          engine_of(s),
+          expert_copies_for(s.model, w.ep)};
 }
 
 std::vector<fleet> fleets_of(const scenario& s, const inference_workload& w) {
@@ -114,6 +141,8 @@ std::string vllm_flags(const inference_workload& w, const fleet& f) {
   if (f.ranks.pp > 1) out.add("--pipeline-parallel-size", f.ranks.pp);
   if (f.ranks.attention_dp > 1) out.add("--data-parallel-size", f.ranks.attention_dp);
   if (f.ranks.ep > 1) out.add("--enable-expert-parallel");
+  if (f.copies.more > 0)
+    out.add("--enable-eplb --eplb-config", fmt::format("'{{\"num_redundant_experts\": {}}}'", f.copies.more));
   if (eight_bit_cache(w)) out.add("--kv-cache-dtype", "fp8");
   if (f.hosts() > 1 && f.ranks.attention_dp > 1) {
     out.add("--data-parallel-size-local", std::max(1, f.host_gpus / (f.ranks.tp * f.ranks.pp)));
@@ -132,9 +161,11 @@ std::string sglang_flags(const inference_workload& w, const fleet& f) {
   if (gpus > 1) out.add("--tp-size", gpus);
   if (f.ranks.attention_dp > 1) out.add("--enable-dp-attention"), out.add("--dp-size", f.ranks.attention_dp);
   if (f.ranks.ep > 1) out.add("--ep-size", f.ranks.ep);
+  if (f.copies.more > 0) out.add("--ep-num-redundant-experts", f.copies.more);
   if (f.ranks.pp > 1) out.add("--pp-size", f.ranks.pp);
   if (eight_bit_cache(w)) out.add("--kv-cache-dtype", "fp8_e4m3");
-  if (f.hosts() > 1) out.add("--nnodes", f.hosts()), out.add("--node-rank RANK --dist-init-addr HOST0:5000");
+  if (f.hosts(true) > 1)
+    out.add("--nnodes", f.hosts(true)), out.add("--node-rank RANK --dist-init-addr HOST0:5000");
   add_settings(out, f, of_sglang);
   if (w.drafts.by_module()) {
     out.add("--speculative-algorithm", "EAGLE");
@@ -176,6 +207,7 @@ value trtllm_options(const inference_workload& w, const fleet& f) {
     set("/speculative_config/decoding_type", "MTP");
     set("/speculative_config/num_nextn_predict_layers", w.drafts.draft_tokens);
   }
+  if (f.copies.more > 0) set("/moe_config/load_balancer/num_slots", f.copies.all);
   for (const engine_field& field : engine_fields) {
     const launch_flags& how = field.flags;
     if (how.tensorrt_llm_file.empty() || (how.own && f.engine_of_stack != of_tensorrt_llm.engine)) continue;
@@ -212,12 +244,16 @@ std::string heading(const fleet& f) {
 /// How a worker is started that is on several hosts; empty for one host.
 std::string over_hosts(const fleet& f, std::string_view engine) {
   if (f.hosts() < 2) return {};
+  const bool equal = engine == of_sglang.engine;
+  const int gpus = f.ranks.gpus_per_replica(), hosts = f.hosts(equal);
+  const int last = gpus - (hosts - 1) * f.host_gpus;
   std::string how = "the command on each, with its RANK";
   if (engine == "tensorrt-llm") how = "through mpirun, one process a GPU";
-  else if (engine == "vllm" && f.ranks.attention_dp > 1)
+  else if (engine == "vllm" && f.ranks.attention_dp > 1) {
     how = "the command on HOST0, and on each other with --headless --data-parallel-start-rank RANK";
-  else if (engine == "vllm") how = "one Ray cluster, with --distributed-executor-backend ray";
-  return fmt::format("# each on {} hosts of {} GPUs: {}", f.hosts(), f.host_gpus, how);
+    if (last != f.host_gpus) how += fmt::format(", on the last with --data-parallel-size-local {}", last);
+  } else if (engine == "vllm") how = "one Ray cluster, with --distributed-executor-backend ray";
+  return fmt::format("# each on {} hosts of {} GPUs: {}", hosts, equal ? gpus / hosts : f.host_gpus, how);
 }
 
 void add_heading(launch_commands& out, const fleet& f, std::string_view engine) {

@@ -153,7 +153,7 @@ Overrides reach the load in the place of a trace, and the trace itself.
 
 Refused shapes are named, and launch commands have limits, hosts and the checkpoint's format.
 
-  $ nvlsim plan serving deepseek-r1 --platform gb300-nvl72 --gpus 24 --input 1024 --output-tokens 256 --ttft '2 s' --tpot '33 ms' -q --launch all > lines.txt; sed -n '/^launch/,$p' lines.txt | grep -c '.\{81\}'; sed -e ':a' -e '/ \\$/N; s/ \\\n */ /; ta' lines.txt > plan.txt; grep -e 'heads$' plan.txt; grep -e 'KV cache [a-z0-9]* (' plan.txt; sed -n '/^launch/,$p' plan.txt | grep -e '^launch' -e checkpoint -e hosts; grep -o -e '--max[^ ]* [0-9]*' -e '--data-parallel-[al][^ ]* [^ ]*' -e '--nnodes.*5000' -e '--chunked[^ ]* [0-9]*' -e 'mpirun.*trtllm-serve' plan.txt
+  $ nvlsim plan serving deepseek-r1 --platform gb300-nvl72 --gpus 24 --input 1024 --output-tokens 256 --ttft '2 s' --tpot '33 ms' -q --launch all > lines.txt; sed -n '/^launch/,$p' lines.txt | grep -c '.\{81\}'; sed -e ':a' -e '/ \\$/N; s/ \\\n */ /; ta' lines.txt > plan.txt; grep -e 'heads$' plan.txt; grep -e 'KV cache [a-z0-9]* (' plan.txt; sed -n '/^launch/,$p' plan.txt | grep -e '^launch' -e checkpoint -e hosts; grep -o -e '--max[^ ]* [0-9]*' -e '--data-parallel-[al][^ ]* [^ ]*' -e '--nnodes.*5000' -e '--chunked[^ ]* [0-9]*' -e 'mpirun.*trtllm-serve' -e '--ep-num[^ ]* [0-9]*' -e 'num_redundant_experts": [0-9]*' -e 'num_slots: [0-9]*' plan.txt
   0
     tp 12: tp 12 does not divide 128 attention heads
     tp 18: tp 18 does not divide 128 attention heads
