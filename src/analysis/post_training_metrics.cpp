@@ -408,6 +408,7 @@ void add_post_training_sections(run_record& out, const platform& p, const post_t
     r.memory.set("rollout", memory_section(run.rollout_memory));
     r.memory.set("training", memory_section(run.training_memory));
     r.memory.set("moved_to_cpu_bytes", run.moved_to_cpu.base());
+    if (run.visitors > bytes{}) r.memory.set("visiting_weights_bytes", run.visitors.base());
   }
   if (!run.reasons.empty()) return;
   const post_training_metrics m = measure_post_training(p, run);

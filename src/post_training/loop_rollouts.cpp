@@ -167,6 +167,7 @@ void post_training_loop::state::cut_tail(double t) {
     in_flight = 0;
   }
   if (!drops) return;
+  open = false;  // the next prompts begin with the new weights
   for (const std::int32_t i : lost) drop(samples[static_cast<std::size_t>(i)].group);
   for (const auto& [at, number] : rewards) drop(number);
   rewards.clear();

@@ -352,16 +352,26 @@ void add_models(const post_training_parts& p, const post_training_workload& w, p
   if (w.algorithm == post_training_algorithm::ppo) add_critic(p, w, out);
   const bytes stays = sum_of(out.training_memory,
                              {"gradients", "optimizer", "critic_weights", "critic_gradients", "critic_optimizer"});
-  for (const auto& [who, m] : {std::pair{"teacher", w.models.teacher}, {"reward model", w.models.reward}})
-    if (m && has_layout(p, who, *m, out)) check_visit(who, sum_of(memory_of(p, *m), {"weights"}), stays, out);
+  for (const auto& [who, m] : {std::pair{"teacher", w.models.teacher}, {"reward model", w.models.reward}}) {
+    if (!m || !has_layout(p, who, *m, out)) continue;
+    const bytes weights = sum_of(memory_of(p, *m), {"weights"});
+    check_visit(who, weights, stays, out);
+    out.visitors += weights;
+  }
+  const bool moves_reference = w.reference_logprobs && !w.models.teacher && w.costs.reference_copies > 0;
+  if (moves_reference) out.visitors += sum_of(out.training_memory, {"weights"});
 }
 
 /// What is moved to CPU memory fits there.
 void check_cpu_memory(const post_training_parts& p, post_training_run& out) {
   const bytes room = cpu_room(p.hardware);
-  if (out.moved_to_cpu > room)
-    out.reasons.push_back(fmt::format("moving {:.1f} GB of each GPU to CPU memory exceeds its {:.1f} GB",
-                                      out.moved_to_cpu.base() / 1e9, room.base() / 1e9));
+  if (out.moved_to_cpu + out.visitors <= room) return;
+  const std::string visitors =
+      out.visitors > bytes{}
+          ? fmt::format(" beside {:.1f} GB of weights that wait there for their pass", out.visitors.base() / 1e9)
+          : "";
+  out.reasons.push_back(fmt::format("moving {:.1f} GB of each GPU to CPU memory{} exceeds its {:.1f} GB",
+                                    out.moved_to_cpu.base() / 1e9, visitors, room.base() / 1e9));
 }
 
 /// Changes between rollout and training on the same GPUs. Gradients are given up and not moved.

@@ -34,6 +34,7 @@ struct post_training_run {
   transfer_time transfer;
   memory_report rollout_memory, training_memory;
   bytes moved_to_cpu;  ///< per GPU and switch between rollout and training
+  bytes visitors;      ///< weights per GPU of models that visit the trainer's GPUs, else in CPU memory
   seconds to_training, to_rollout;
   double tokens_per_micro_batch = 0, fill = 1;  ///< mean over updates
   std::int64_t micro_batches = 0;               ///< per update on the fullest rank, mean
