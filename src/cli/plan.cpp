@@ -398,9 +398,7 @@ exit_code plan_training_command(const plan_arguments& a) {
     if (!t.plan.best) return std::nullopt;
     t.launch = megatron_bridge_arguments(read_base({t.plan.best->text, base.overrides, base.data}));
     const planned_training& best = *t.plan.best;
-    std::optional<double> cost = metric_in(best.outcome, "cost_to_train_usd");
-    if (cost && best.goodput) *cost /= *best.goodput;
-    return qualified{best.text, cost, static_cast<double>(best.gpus), best.tokens_per_s};
+    return qualified{best.text, best.cost_usd, static_cast<double>(best.gpus), best.tokens_per_s};
   };
   return answer_on_platforms<told_training_plan>(a, "train", ask, training_plans_value, training_plans_text);
 }

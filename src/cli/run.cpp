@@ -133,6 +133,15 @@ struct run_input {
   }
 };
 
+/// Whether --set gives what a note calls assumed: "precision mxfp8 (--precision)" and /workload/precision.
+bool is_set(const std::string& assumed, const std::vector<override_option>& overrides) {
+  return std::any_of(overrides.begin(), overrides.end(), [&](const override_option& o) {
+    std::string option = o.pointer.substr(o.pointer.rfind('/') + 1);
+    std::replace(option.begin(), option.end(), '_', '-');
+    return assumed.ends_with(fmt::format("(--{})", option));
+  });
+}
+
 std::vector<run_input> inputs_of(const run_arguments& a, const data_folders& data) {
   std::vector<run_input> out;
   for (const std::string& name : a.scenarios) out.push_back({name});
@@ -146,7 +155,9 @@ std::vector<run_input> inputs_of(const run_arguments& a, const data_folders& dat
   std::vector<std::string> assumed;
   value text = draft_run(a.draft, data, assumed, problems);
   problems.throw_if_any();
-  for (const std::string& what : assumed) note(fmt::format("nvlsim: assumed: {}", what));
+  const std::vector<override_option> sets = overrides_of(a);
+  for (const std::string& what : assumed)
+    if (!is_set(what, sets)) note(fmt::format("nvlsim: assumed: {}", what));
   out.push_back({"command line", std::move(text)});
   return out;
 }

@@ -24,10 +24,8 @@ std::string days_of(const planned_training& t) {
   return t.days ? fmt::format("{:.1f}", *t.days) : std::string("-");
 }
 
-std::string cost_with_failures(const planned_training& t) {
-  const value* cost = t.outcome.metrics.find("cost_to_train_usd");
-  if (!cost || !cost->number() || !t.goodput) return "-";
-  return output::scaled("cost_to_train_usd", value{*cost->number() / *t.goodput});
+std::string cost_of(const planned_training& t) {
+  return t.cost_usd ? output::scaled("cost_to_train_usd", value{*t.cost_usd}) : std::string("-");
 }
 
 std::string place_of(const planned_training& t) {
@@ -46,7 +44,6 @@ std::string facts_of(const planned_training& t) {
   std::vector<std::vector<std::string>> rows = {
       {"GPUs", fmt::format("{}", t.gpus)},
       {"racks", fmt::format("{} with {} GPUs used of each", t.racks, std::min(t.gpus_per_rack, t.gpus))},
-      {"layout", t.layout},
       {"global batch", fmt::format("{} sequences", t.global_batch_size)},
       {"step", metric_of(t, "step_time_s")},
       {"step, 90 % band", band_of(t)},
@@ -60,10 +57,14 @@ std::string facts_of(const planned_training& t) {
       {"days", days_of(t)},
       {"steps", metric_of(t, "steps_to_train")},
       {"energy of the run", metric_of(t, "energy_to_train_J")},
-      {"cost of the run", metric_of(t, "cost_to_train_usd")},
-      {"with failures", t.goodput ? cost_with_failures(t) : std::string("-")},
+      {"cost of the run", cost_of(t)},
   };
   std::erase_if(rows, [](const auto& r) { return r[1] == "-"; });
+  std::size_t label = 0;
+  for (const auto& r : rows) label = std::max(label, r[0].size());
+  const std::vector<std::string> layout = output::wrapped(t.layout, output::table_columns - label - 4);
+  for (std::size_t i = 0; i < layout.size(); ++i)
+    rows.insert(rows.begin() + 2 + static_cast<std::ptrdiff_t>(i), {i == 0 ? "layout" : "", layout[i]});
   return output::grid(rows, 2);
 }
 
@@ -94,7 +95,7 @@ std::string sizes_text(const training_plan& p) {
   std::vector<std::vector<std::string>> rows = {{"GPUs", "racks", "days", "step", "mfu", "cost USD", "layout"}};
   std::vector<picture_point> points;
   for (const planned_training& t : p.sizes) {
-    const std::string cost = metric_of(t, "cost_to_train_usd");
+    const std::string cost = cost_of(t);
     rows.push_back({fmt::format("{}", t.gpus), fmt::format("{}", t.racks), days_of(t), metric_of(t, "step_time_s"),
                     metric_of(t, "mfu"), cost, output::one_line(t.layout, 28)});
     if (t.days)
@@ -146,6 +147,7 @@ value training_value(const planned_training& t) {
                        {"layout", t.layout},
                        {"days", t.days ? value{*t.days} : value{}},
                        {"goodput_fraction", t.goodput ? value{*t.goodput} : value{}},
+                       {"cost_usd", t.cost_usd ? value{*t.cost_usd} : value{}},
                        {"metrics", t.outcome.metrics},
                        {"bands", t.outcome.bands},
                        {"notes", output::list_of(t.outcome.notes)},
@@ -197,8 +199,8 @@ std::string platforms_text(const std::vector<told_training_plan>& plans) {
     if (!t.plan.best) rows.push_back({t.plan.platform, "-", "-", "-", "-", "-", "-"});
     else
       rows.push_back({t.plan.platform, fmt::format("{}", t.plan.best->gpus), fmt::format("{}", t.plan.best->racks),
-                      days_of(*t.plan.best), metric_of(*t.plan.best, "mfu"),
-                      metric_of(*t.plan.best, "cost_to_train_usd"), metric_of(*t.plan.best, "energy_to_train_J")});
+                      days_of(*t.plan.best), metric_of(*t.plan.best, "mfu"), cost_of(*t.plan.best),
+                      metric_of(*t.plan.best, "energy_to_train_J")});
   }
   return fmt::format("platforms\n{}{}\n", output::grid(rows, 2), chosen_line(plans));
 }

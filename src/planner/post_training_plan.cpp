@@ -342,6 +342,7 @@ class loop_planner {
     const std::int64_t engine = loop_count_at(best ? best->text : like.text, std::string(rollout_layout) + "/tp");
     if ((trainers || !best) && rollouts % engine == 0 && !watch_.stopped())
       try_one(like.text, all_trainers(engine, rollouts), "trainers");
+    if (!best && watch_.stopped()) why = "not tried to its end: interrupted";
     if (!best && why.empty())
       why = fmt::format("{} GPUs are not divisible into engines of {} to {} GPUs", rollouts, engines_.front(),
                         engines_.back());

@@ -92,7 +92,11 @@ class run_planner {
     if (at != tried_.end()) return at->second;
     found_training f = best_of_places(q_.base, base_, gpus, q_.flexible_batch, watch_);
     if (f.best && tokens_ > 0) f.best->days = tokens_ / f.best->tokens_per_s / day_s / q_.goodput;
+    if (f.best && q_.goodput < 1) f.best->goodput = q_.goodput;
     if (f.best && !q_.failures.empty()) allow_for_failures(*f.best);
+    if (f.best)
+      if (const value* cost = f.best->outcome.metrics.find("cost_to_train_usd"); cost && cost->number())
+        f.best->cost_usd = *cost->number() / f.best->goodput.value_or(1);
     return tried_.emplace(gpus, std::move(f)).first->second;
   }
 

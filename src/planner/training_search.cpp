@@ -67,7 +67,7 @@ std::vector<search_restriction> usual_choices(const scenario& s) {
   std::vector<search_restriction> out = {{"tp", {"1", "2", "4", "8"}},
                                          {"cp", cp},
                                          {"etp", {"1"}},
-                                         {"schedule", {"1f1b", "interleaved"}},
+                                         {"schedule", {"1f1b", "interleaved", "zb_v", "dualpipe"}},
                                          {"sequence_parallel", {"true"}},
                                          {"micro_batch_size", {"1", "2", "4"}},
                                          {"data_parallel_sharding", {"distributed_optimizer"}},
@@ -109,9 +109,13 @@ std::vector<search_restriction> other_schedules(const search_result& r, const fo
 
 /// Only what is not the usual.
 std::string layout_of(const search_result& r, const found_layout& l) {
+  const auto tp = std::find(r.parameters.begin(), r.parameters.end(), "tp");
+  const bool splits_tensors =
+      tp != r.parameters.end() && l.parameters[static_cast<std::size_t>(tp - r.parameters.begin())] != value{1};
   std::string out;
   for (std::size_t i = 0; i < r.parameters.size(); ++i) {
     const std::string text = text_of(l.parameters[i]);
+    if (r.parameters[i] == "sequence_parallel" && text == "off" && !splits_tensors) continue;
     if (text == "1" || text == "0" || text == "none" || text == "1f1b" || text == "interleaved" || text == "on" ||
         text == "distributed_optimizer")
       continue;

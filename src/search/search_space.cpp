@@ -65,8 +65,11 @@ allowed_values::allowed_values(const std::vector<search_restriction>& restrictio
     const auto it =
         std::find_if(known.begin(), known.end(), [&](const search_parameter& p) { return p.name == r.parameter; });
     if (it == known.end()) {
-      problems.add("--only", "", fmt::format("unknown parameter \"{}\"", r.parameter),
-                   nearest(r.parameter, names));
+      std::string hint = nearest(r.parameter, names);
+      problems.add("--only", "",
+                   fmt::format("unknown parameter \"{}\"{}", r.parameter,
+                               hint.empty() ? fmt::format("; known: {}", fmt::join(names, ", ")) : ""),
+                   std::move(hint));
       continue;
     }
     if (r.values.empty()) r.values = {it->own};

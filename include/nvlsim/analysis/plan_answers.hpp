@@ -107,7 +107,9 @@ struct planned_training {
   std::string layout;  ///< "tp 2 pp 8 vp 4 dp 32"
   double step_time_s = 0, tokens_per_s = 0, mfu = 0, bubble = 0, exposed_s = 0;
   std::optional<double> days;     ///< with a token budget, of productive time and what failures cost
-  std::optional<double> goodput;  ///< productive share of the time, if it is not what the question gives
+  std::optional<double> goodput;  ///< productive share of the time; absent: all of it
+  std::optional<double>
+      cost_usd;  ///< of the run, for all of the days; the outcome's is that of the steps it keeps
   value text;
   result outcome;
 };

@@ -44,7 +44,7 @@ function training_plan(p) {
     const sizes = (a.sizes || []).filter(s => s.days !== null);
     return [element("h3", {}, title), ...(b ? [table(["layout", "step", "tokens/s", "MFU", "memory peak", "energy", "cost"], [[b.layout, show("step_time_s", b.metrics.step_time_s),
       show("tokens_per_s", b.metrics.tokens_per_s), show("mfu", b.metrics.mfu), show("memory_peak_bytes", b.metrics.memory_peak_bytes),
-      show("energy_to_train_J", b.metrics.energy_to_train_J), show("cost_to_train_usd", b.metrics.cost_to_train_usd)]], ["text"])] : []),
+      show("energy_to_train_J", b.metrics.energy_to_train_J), show("cost_to_train_usd", b.cost_usd)]], ["text"])] : []),
       ...(sizes.length > 1 ? [curves("days over GPUs", sizes.map(s => s.gpus), [{name: "days", values: sizes.map(s => s.days)}], {x_label: "GPUs", y_range: (u, low, high) => [0, high * 1.1]})] : []),
       ...reasons_table(a.lost?.map(l => [l.layout, l.why]), ["another layout", "why not"]), ...with_launch(a.launch)];
   });

@@ -63,6 +63,15 @@ TEST_CASE("A plan that plays failures takes longer by the time that they cost") 
   CHECK(*with.best->goodput < 1);
   CHECK(*with.best->goodput > 0.9);
   CHECK(*with.best->days == Approx(*without.best->days / *with.best->goodput));
+  REQUIRE(with.best->cost_usd.has_value() == without.best->cost_usd.has_value());
+  if (without.best->cost_usd) CHECK(*with.best->cost_usd == Approx(*without.best->cost_usd / *with.best->goodput));
+  training_question lossy = test::small_trainer(1e12);
+  lossy.gpus = 16;
+  lossy.goodput = 0.9;
+  const training_plan given = plan_training_run(lossy);
+  REQUIRE(given.best);
+  CHECK(*given.best->days == Approx(*without.best->days / 0.9));
+  CHECK(given.best->cost_usd.value_or(0) == Approx(without.best->cost_usd.value_or(0) / 0.9));
   CHECK(with.best->layout == without.best->layout);
   q.failures = "no-such-fleet";
   CHECK_THROWS_AS(plan_training_run(q), input_error);
