@@ -1,6 +1,7 @@
 // What a server of an offline load cannot exceed, whatever its batches are. [docs/search.md#bounds]
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "nvlsim/serving/inference.hpp"
@@ -22,6 +23,8 @@ struct offline_ceiling {
   // Of a worker.
   double decoded = 0, prompts = 0,
          cached = 0;  ///< decode steps, prompt tokens, cached tokens summed over the steps
+  std::int64_t count = 0, longest_prompt = 0, longest_steps = 0,
+               longest = 0;  ///< requests; most prompt tokens, decode steps and tokens of one
 };
 
 /// Whether there are ceilings for a load: all requests wait from the start, each worker has its own, and the run
@@ -31,5 +34,8 @@ bool has_ceiling(const inference_workload& w);
 offline_ceiling ceiling_of(const serving_case& c);
 /// The largest mean batch that the limits and the cache of `c` allow.
 double largest_batch(const offline_ceiling& of, const serving_case& c);
+/// No run has a smaller mean batch, since its scheduler begins a prompt wherever one may begin. 0 where that is
+/// not known: prompts that wait for others or have iterations of their own, batches that start whole, preemptions.
+double least_batch(const offline_ceiling& of, const serving_case& c);
 
 }  // namespace nvlsim

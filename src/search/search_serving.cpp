@@ -138,18 +138,16 @@ class serving_layouts final : public search_space {
   std::vector<std::vector<std::optional<double>>> ceilings(std::size_t group, std::size_t limit) const override {
     const inference_workload w = workload(group, limit);
     const serving_case c{machine_, base_.stack, base_.model, w};
-    std::optional<offline_ceiling>& known = runs_of(group, w).ceiling;
-    if (!known) known = ceiling_of(c);
-    std::vector<std::vector<std::optional<double>>> out;
-    const double most = largest_batch(*known, c);
-    double per_user = known->steps.empty() ? 0 : known->steps.front().per_user, batch = 0;
-    for (const ceiling_step& s : known->steps) {
-      if (batch >= most) break;
-      out.push_back(known_numbers_of(at_ceiling(*known, s, w.gpus(), per_user)));
-      per_user = s.per_user;
-      batch = s.batch;
-    }
-    return out;
+    group_runs& of = runs_of(group, w);
+    if (!of.ceiling) name_ceilings(of, c);
+    const std::vector<ceiling_step>& steps = of.ceiling->steps;
+    const double most = largest_batch(*of.ceiling, c), least = least_batch(*of.ceiling, c);
+    const auto first =
+        std::partition_point(steps.begin(), steps.end(), [&](const ceiling_step& s) { return s.batch < least; });
+    auto end = std::partition_point(first, steps.end(), [&](const ceiling_step& s) { return s.batch < most; });
+    if (end != steps.end()) ++end;
+    const auto at = [&](auto step) { return of.under.begin() + (step - steps.begin()); };
+    return {at(first), at(end)};
   }
 
  private:
@@ -159,7 +157,17 @@ class serving_layouts final : public search_space {
     std::shared_ptr<shared_runs> shared;
     std::vector<served_metrics> measured;  ///< by run
     std::optional<offline_ceiling> ceiling;
+    std::vector<std::vector<std::optional<double>>> under = {};  ///< metrics by step of it
   };
+  /// The ceilings of a group, whatever its limits.
+  void name_ceilings(group_runs& of, const serving_case& c) const {
+    of.ceiling = ceiling_of(c);
+    double per_user = of.ceiling->steps.empty() ? 0 : of.ceiling->steps.front().per_user;
+    for (const ceiling_step& s : of.ceiling->steps) {
+      of.under.push_back(known_numbers_of(at_ceiling(*of.ceiling, s, c.workload.gpus(), per_user)));
+      per_user = s.per_user;
+    }
+  }
   /// Of the group that the calling thread is at.
   group_runs& runs_of(std::size_t group, const inference_workload& w) const {
     const std::lock_guard lock(sharing_);

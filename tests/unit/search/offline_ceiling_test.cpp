@@ -12,11 +12,12 @@ namespace nvlsim {
 namespace {
 
 /// Whether a run lasts as long and serves its users as slowly as one of the ceilings of its limits says.
-bool is_under(const offline_ceiling& c, double most, double run_s, double per_user) {
+bool is_under(const offline_ceiling& c, const serving_case& of, double run_s, double per_user) {
+  const double least = least_batch(c, of), most = largest_batch(c, of);
   double ceiling = c.steps.front().per_user, batch = 0;
   for (const ceiling_step& s : c.steps) {
     if (batch >= most) break;
-    if (run_s >= s.run_s && per_user <= ceiling) return true;
+    if (s.batch >= least && run_s >= s.run_s && per_user <= ceiling) return true;
     ceiling = s.per_user, batch = s.batch;
   }
   return false;
@@ -24,7 +25,7 @@ bool is_under(const offline_ceiling& c, double most, double run_s, double per_us
 
 TEST_CASE("No run of a load that waits from the start is above its ceiling") {
   const test::small_server server;
-  int held = 0;
+  int held = 0, narrow = 0;
   double closest = 0;  // the least time over that of the run
   for (std::uint64_t seed = 1; seed <= 150; ++seed) {
     inference_workload w = test::random_workload(seed);
@@ -41,11 +42,13 @@ TEST_CASE("No run of a load that waits from the start is above its ceiling") {
     const offline_ceiling of = ceiling_of(c);
     const inference_metrics m = measure_inference(run, w);
     CHECK(of.output_tokens >= static_cast<double>(run.outcome.output_tokens));
-    CHECK(is_under(of, largest_batch(of, c), run.outcome.end_s, m.output_tokens_per_s_per_user.value()));
+    CHECK(is_under(of, c, run.outcome.end_s, m.output_tokens_per_s_per_user.value()));
     closest = std::max(closest, of.steps.back().run_s / run.outcome.end_s);
+    narrow += least_batch(of, c) > largest_batch(of, c) / 2 ? 1 : 0;
     ++held;
   }
   CHECK(held > 30);
+  CHECK(narrow > 3);
   CHECK(closest > 0.7);  // or they say nothing
 }
 
@@ -100,6 +103,13 @@ void finds_what_exhaustion_finds(const served_job& j, double share) {
 TEST_CASE("Ceilings leave the best layouts and the front of an offline load as they are") {
   finds_what_exhaustion_finds(dense_load, 1);
   finds_what_exhaustion_finds(routed_load, 1);
+}
+
+TEST_CASE("Where users' rates count too, large batches on many ranks are not run") {
+  served_job j = dense_load;
+  j.sets = {{"/workload/load/requests", "4096"}};
+  j.only = {{"max_batch_size", {"64", "512", "2048"}}, {"max_num_tokens", {"4096", "16384"}}};
+  finds_what_exhaustion_finds(j, 0.96);
 }
 
 TEST_CASE("Where throughput alone counts, most layouts are never run") {
