@@ -150,44 +150,35 @@ class load_search {
       else break;
     }
     for (;;) {
-      if (good_ > 0 && shown_longer_ < longer_) show_again(min);
-      else if (good_ > 0 && bad_ > 0 && missed_longer_ < longer_) miss_again();
+      if (good_ > 0 && shown_longer_ < longer_) judge_again(true, min);
+      else if (good_ > 0 && bad_ > 0 && missed_longer_ < longer_) judge_again(false, min);
       else if (good_ > 0 && bad_ > 0 && (is_closed(workload_) ? bad_ - good_ > 1.5 : bad_ / good_ - 1 > closeness))
         try_load(is_closed(workload_) ? std::floor((good_ + bad_) / 2) : (good_ + bad_) / 2);
       else break;
     }
   }
 
-  /// The load that was sustained in a shorter run than those that followed is run as long as they; if it is not
-  /// sustained, lower ones are, down to `min`.
-  void show_again(double min) {
-    const double most = good_;
-    watched_ = most > min;
-    try_load(most);
-    if (bad_ != most) return;
-    good_ = 0;
-    double at = most;
-    for (double fall = first_step; good_ == 0 && at > min && in_flight_ > alone; fall *= 2) {
-      watched_ = fall < 0.5;
-      const double next = fall < 1 ? most * (1 - fall) : at / 2;
-      at = std::max(is_closed(workload_) ? std::min(std::floor(next), at - 1) : next, min);
-      try_load(at);
+  /// The load that was sustained (`held`) or missed in a shorter run than those that followed is run as long as
+  /// they. If it is judged otherwise now, others are, ever further down to `min` or up, until one is judged as it
+  /// was.
+  void judge_again(bool held, double min) {
+    double &same = held ? good_ : bad_, &other = held ? bad_ : good_;
+    const double from = same, most = highest_load_tried(workload_), end = held ? min : most;
+    watched_ = !held || from > min;
+    try_load(from);
+    if (other != from) return;
+    same = 0;
+    const auto is_enough = [&] {
+      return held ? in_flight_ <= alone : is_closed(workload_) && good_ * requests_of_client() > max_loop;
+    };
+    for (double step = first_step; same == 0 && other != end && !is_enough(); step *= 2) {
+      watched_ = !held || step < 0.5;
+      double next = held && step >= 1 ? other / 2 : from * (held ? 1 - step : 1 + step);
+      if (is_closed(workload_))
+        next = held ? std::min(std::floor(next), other - 1) : std::max(std::ceil(next), other + 1);
+      try_load(held ? std::max(next, min) : std::min(next, most));
     }
     watched_ = true;
-  }
-
-  /// The load that was missed in a shorter run than those that followed is run as long as they; if it is
-  /// sustained, higher ones are.
-  void miss_again() {
-    const double least = bad_, most = highest_load_tried(workload_);
-    try_load(least);
-    if (good_ != least) return;
-    bad_ = 0;
-    for (double rise = first_step; bad_ == 0 && good_ < most; rise *= 2) {
-      if (is_closed(workload_) && good_ * requests_of_client() > max_loop) break;
-      const double next = least * (1 + rise);
-      try_load(std::min(is_closed(workload_) ? std::max(std::ceil(next), good_ + 1) : next, most));
-    }
   }
 
   void try_load(double load) {
