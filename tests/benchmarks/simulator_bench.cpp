@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/sleepers.hpp"
 #include "nvlsim/simulator/simulation.hpp"
 #include "nvlsim/training/training.hpp"
 #include "simulator/session.hpp"
@@ -76,9 +77,7 @@ void sleepers_raw_simgrid(benchmark::State& state) {
     simulator::session session;
     const network::zones z = network::build(session.simgrid(), network::describe(hardware, gpus));
     for (std::int64_t a = 0; a < streams * state.range(0); ++a)
-      simulator::compat::add_actor(z.fabric[0], "sleeper", [a] {
-        for (int i = 0; i < sleeps_each; ++i) sg4::this_actor::sleep_for(1e-3 + 1e-6 * static_cast<double>(a));
-      });
+      simulator::compat::add_actor(z.fabric[0], "sleeper", sleeper(a, sleeps_each));
     session.simgrid().run();
     benchmark::DoNotOptimize(sg4::Engine::get_clock());
   }

@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <simgrid/s4u.hpp>
 
+#include "sleepers.hpp"
+
 int main(int argc, char** argv) {
   namespace sg4 = simgrid::s4u;
   sg4::Engine engine(&argc, argv);
@@ -19,10 +21,7 @@ int main(int argc, char** argv) {
   sg4::NetZone* zone = sg4::create_empty_zone("zone");
   sg4::Host* host = zone->create_host("host", 1e9);
   zone->seal();
-  for (long a = 0; a < actors; ++a)
-    sg4::Actor::create("sleeper", host, [a, sleeps] {
-      for (long i = 0; i < sleeps; ++i) sg4::this_actor::sleep_for(1e-3 + 1e-6 * static_cast<double>(a));
-    });
+  for (long a = 0; a < actors; ++a) sg4::Actor::create("sleeper", host, nvlsim::sleeper(a, sleeps));
   engine.run();
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
