@@ -649,7 +649,7 @@ costed_parts head_pass(const training_context& c, pass_kind what) {
 std::int64_t deferred_head_gradients(const training_context& c) {
   const training_workload& w = c.workload;
   if (w.par.pp == 1 || splits_backward(w.schedule) || w.frozen_layers() ||
-      w.sharding == data_parallel_sharding::fsdp)
+      w.sharding == data_parallel_sharding::fsdp || w.sharding == data_parallel_sharding::optim_grads)
     return 0;
   if (has_routed_experts(c.net)) return 0;
   return std::min(c.framework.wgrad_deferral_limit.read(), w.micro_batches());

@@ -142,15 +142,17 @@ TEST_CASE("Gradients of the LM head are put off where Megatron-Core would, and n
   const headed all(22);
   CHECK(busy_s(all.planned()) == Approx(busy_s(headed(0).planned())).epsilon(1e-12));
   CHECK(puts_off(all.planned()));
-  headed one_stage = all, frozen = all, gathered = all, split = all, routed = all;
+  headed one_stage = all, frozen = all, gathered = all, reduced = all, split = all, routed = all;
   one_stage.workload.par.pp = 1;
   frozen.workload.task = training_task::lora;
   gathered.workload.sharding = data_parallel_sharding::fsdp;
+  reduced.workload.sharding = data_parallel_sharding::optim_grads;
   split.workload.schedule = pipeline_schedule::zb_h1;
   routed.net = test::shipped("gb300-nvl72", "qwen3-30b-a3b").net;
   routed.software = test::shipped("gb300-nvl72", "qwen3-30b-a3b").software;
   routed.machine = test::shipped("gb300-nvl72", "qwen3-30b-a3b").machine;
-  for (const headed* j : {&one_stage, &frozen, &gathered, &split, &routed}) CHECK_FALSE(puts_off(j->planned()));
+  for (const headed* j : {&one_stage, &frozen, &gathered, &reduced, &split, &routed})
+    CHECK_FALSE(puts_off(j->planned()));
 }
 
 TEST_CASE("Gradients of the last chunk leave when those of the LM head are done") {
