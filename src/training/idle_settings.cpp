@@ -56,6 +56,8 @@ std::vector<std::string> idle_settings(const model& m, const training_workload& 
   idle("etp", w.par.etp > 1 && w.par.etp != w.par.tp, routed);
   if (!names.empty())
     out.push_back(fmt::format("no effect, because {} has no such layers: {}", m.name, fmt::join(names, ", ")));
+  if (w.moe_overlap && routed && w.par.ep == 1)
+    out.emplace_back("no effect, because ep is 1 and experts exchange nothing: overlap_moe_expert_parallel_comm");
   const auto layers = static_cast<std::int64_t>(m.layers.size());
   const std::int64_t each = w.split.given() ? layers : (layers + w.par.pp - 1) / w.par.pp;
   if (w.offload_layers > each)

@@ -345,6 +345,11 @@ void expert_parallel(builder& b, const training_context& c, const layer_spec& l,
       f);
 }
 
+/// Whether there is an exchange that the overlap's schedule can hide.
+bool overlaps_exchange(const training_context& c) {
+  return c.workload.moe_overlap && c.workload.par.ep > 1 && has_routed_experts(c.net);
+}
+
 void host(builder& b, const char* name, seconds t) {
   b.waiting(part_kind::host, name, t, facts_of_wait(resource::host, t));
 }
@@ -391,7 +396,7 @@ host_pace launches(const training_context& c, const layer_spec& l, const std::ve
   host_pace p;
   p.host_before = c.framework.host_per_operator * before;
   p.host_after = c.framework.host_per_operator * after;
-  if (w.moe_overlap && w.graphs == cuda_graphs::none && quantised(w.gemm_precision))
+  if (overlaps_exchange(c) && w.graphs == cuda_graphs::none && quantised(w.gemm_precision))
     p.host_after += c.framework.moe_host_per_node * schedule_nodes(l);
   if (l.routed() && !w.static_experts()) {
     const double local = static_cast<double>(l.moe.experts) / static_cast<double>(w.par.ep);
@@ -411,7 +416,7 @@ void host_wait(builder& b, const training_context& c, const layer_spec& l, const
   if (c.workload.graphs == cuda_graphs::full_iteration) return;
   const seconds all = p.gpu_before + p.gpu_after;
   seconds paced = std::max(all, p.host_before + p.host_after);
-  if (l.routed() && is_forward && !c.workload.static_experts() && !c.workload.moe_overlap)
+  if (l.routed() && is_forward && !c.workload.static_experts() && !overlaps_exchange(c))
     paced = std::max(paced, p.host_after + p.gpu_before);
   if (paced > all) host(b, "launches", paced - all);
 }

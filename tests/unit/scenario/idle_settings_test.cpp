@@ -24,15 +24,22 @@ TEST_CASE("A step names the settings that its model has nothing for, and no othe
   training_workload w;
   CHECK(idle_settings(dense, w).empty());
   CHECK(idle_settings(routed, w).empty());
+  w.moe_overlap = true;
+  CHECK(idle_settings(routed, w) ==
+        std::vector<std::string>{
+            "no effect, because ep is 1 and experts exchange nothing: overlap_moe_expert_parallel_comm"});
+  w.par.ep = 2;
+  CHECK(idle_settings(routed, w).empty());
 
   w.recompute.moe = w.recompute.mla_up_proj = w.moe_overlap = w.fused_expert_mlp = w.token_drop = true;
   w.expert_imbalance = 1.5, w.forced_balance = false;
   CHECK(idle_settings(routed, w).empty());
   CHECK(idle_settings(dense, w) ==
-        std::vector<std::string>{"no effect, because dense has no such layers: recompute moe, recompute "
-                                 "mla_up_proj, overlap_moe_expert_parallel_comm, "
-                                 "fused_expert_mlp, moe_token_drop, moe_load_imbalance, "
-                                 "moe_router_force_load_balancing"});
+        std::vector<std::string>{
+            "no effect, because dense has no such layers: recompute layernorm (of norms in "
+            "kernels of their own), recompute moe, recompute mla_up_proj, overlap_moe_expert_parallel_comm, "
+            "fused_expert_mlp, moe_token_drop, moe_load_imbalance, "
+            "moe_router_force_load_balancing"});
   w = {};
   w.recompute.mlp = true;
   CHECK(idle_settings(dense, w).empty());
