@@ -38,6 +38,10 @@ std::vector<std::string> idle_settings(const model& m, const training_workload& 
   const auto idle = [&](const char* name, bool set, bool has) {
     if (set && !has) names.emplace_back(name);
   };
+  idle("recompute layernorm (of norms in kernels of their own)", w.recompute.layernorm,
+       some_layer([](const layer_spec& l) {
+         return l.routed() || l.attention == attention_kind::mla || l.attention == attention_kind::compressed;
+       }));
   idle("recompute moe", w.recompute.moe, routed);
   idle("recompute mlp", w.recompute.mlp, dense);
   idle("recompute mla_up_proj", w.recompute.mla_up_proj, latent);

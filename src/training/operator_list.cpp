@@ -143,11 +143,12 @@ void operator_list::norm(double n, const kept_by_norm& k) {
   // Backward the norm reads its input and a gradient and writes a gradient, to which the residual's is added.
   const double forward = elementwise_bytes("norm") + residual_bytes_;
   const double after = layer.post_norms ? elementwise_bytes("norm") : 0;
-  stream("norm", n * hidden * (forward + after), workload.recompute.layernorm,
+  const bool again = k.alone && workload.recompute.layernorm;
+  stream("norm", n * hidden * (forward + after), again,
          (elementwise_bytes("norm") + 2 + after + residual_backward_bytes_) / (forward + after))
       .launches = layer.post_norms ? 2 : 1;
   keep(n * 2 * hidden * (k.streams_again ? 1 : streams_), k.input_away);
-  if (!(k.alone && workload.recompute.layernorm)) keep(n * k.output * hidden, k.output_away);
+  if (!again) keep(n * k.output * hidden, k.output_away);
 }
 
 }  // namespace nvlsim

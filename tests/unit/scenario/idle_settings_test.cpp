@@ -30,6 +30,7 @@ TEST_CASE("A step names the settings that its model has nothing for, and no othe
             "no effect, because ep is 1 and experts exchange nothing: overlap_moe_expert_parallel_comm"});
   w.par.ep = 2;
   CHECK(idle_settings(routed, w).empty());
+  w.recompute.layernorm = true;
 
   w.recompute.moe = w.recompute.mla_up_proj = w.moe_overlap = w.fused_expert_mlp = w.token_drop = true;
   w.expert_imbalance = 1.5, w.forced_balance = false;

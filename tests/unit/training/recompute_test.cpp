@@ -141,6 +141,27 @@ TEST_CASE("What is computed again exchanges keys and values again") {
   CHECK(exchanged(norms, context_exchange::ring) == Approx(ring).epsilon(1e-12));
 }
 
+// A norm that is part of the next projection's kernel has nothing to compute again by itself.
+TEST_CASE("Norms are computed again only where that saves memory") {
+  recompute_spec norms;
+  norms.layernorm = true;
+  for (const char* net : {"llama3-8b", "qwen3-30b-a3b", "deepseek-v3"}) {
+    INFO(net);
+    test::shipped_job j = test::shipped("gb200-nvl72", net);
+    j.workload.par = {.tp = 1, .pp = 1, .dp = 64, .ep = has_routed_experts(j.net) ? 8 : 1};
+    const auto costs = [&](const recompute_spec& r) {
+      j.workload.recompute = r;
+      return std::pair(spent(j.planned(), part_kind::memory_bound),
+                       training_memory(j.machine, j.software, j.net, j.workload).peak.base());
+    };
+    const auto [time, peak] = costs({});
+    const auto [time_again, peak_again] = costs(norms);
+    CHECK(time_again >= time);
+    CHECK((time_again > time) == (peak_again < peak));
+    CHECK((time_again > time) == has_routed_experts(j.net));
+  }
+}
+
 TEST_CASE("Experts that are computed again exchange tokens again") {
   test::shipped_job j = test::shipped("gb200-nvl72", "qwen3-30b-a3b");
   j.workload.par = {.tp = 1, .pp = 1, .dp = 64, .ep = 8};
