@@ -67,6 +67,15 @@ training_workload workload_of(const std::map<std::string, std::int64_t>& t, cons
   w.par.ep = number("ep", 1);
   w.par.etp = 1;
   w.par.sequence_parallel = w.par.tp > 1;
+  // As the launchers of the source have it: tokens are exchanged by expert and padded to an even capacity, routers
+  // are not fused, and context-parallel ranks exchange heads.
+  if (w.par.ep > 1) {
+    w.dispatcher = moe_dispatcher::alltoall;
+    w.expert_capacity_factor = 1;
+    w.pad_to_capacity = true;
+    w.router_fusion = false;
+  }
+  w.cp_exchange = context_exchange::all_to_all;
   w.global_batch_size = number("mbc", 1) * w.par.dp;
   w.place.gpus_per_domain = p.gpus_per_rack();
   return w;

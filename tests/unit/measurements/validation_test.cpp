@@ -102,6 +102,23 @@ TEST_CASE("Training steps, peaks and collectives are as near to the published on
   CHECK(worst <= training_memory_error);  // what a refused layout is told
 }
 
+TEST_CASE("Steps that no fit has read are near the published ones by the settings of their sources") {
+  const auto median = [](std::vector<double> e) {
+    REQUIRE_FALSE(e.empty());
+    std::sort(e.begin(), e.end());
+    return e[e.size() / 2];
+  };
+  std::vector<double> server, tuned;
+  for (const validation_record& r : rows_of("memory"))
+    if (r.metric == "step_time_ms") server.push_back(std::abs(r.error().value()));
+  for (const validation_record& r : rows_of("training-more"))
+    if (r.suspect.empty() && r.kind != "pretrain" && r.release.starts_with("megatron-bridge") && r.error())
+      tuned.push_back(std::abs(*r.error()));
+  CHECK(median(server) < 0.09);
+  CHECK(tuned.size() >= 10);
+  CHECK(median(tuned) < 0.12);  // 0.21 with fused routers
+}
+
 TEST_CASE("Peaks by framework are read from their case, or said why not") {
   std::map<std::string, std::vector<double>> errors;
   for (const validation_record& r : rows_of("memory-more")) {
