@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
 
@@ -59,13 +60,14 @@ void batch_scheduler::submit(std::int32_t request, std::int64_t input, std::int6
   slots_[i].fetched_to = known.fetched_to;
   awaited_ += slots_[i].awaits = to_await(known.prefixes, input, output);
   give_rank(slots_[i]);
+  slots_[i].expected = known.expected || in_hand_[slots_[i].rank] == 1;  // nothing else is there for its rank
   incoming_.push_back(i);
   pending_ += input;
 }
 
 void batch_scheduler::submit_cached(std::int32_t request, std::int64_t input, std::int64_t output) {
   const std::uint32_t i = new_slot(request, input, output);
-  slots_[i].delivered = true;
+  slots_[i].delivered = slots_[i].expected = true;
   give_rank(slots_[i]);
   --queued_[slots_[i].rank];
   incoming_.push_back(i);
@@ -116,11 +118,23 @@ iteration batch_scheduler::step() {
 }
 
 /// The engine polls for new requests every `poll_interval` iterations, after iterations with prompts, and when
-/// idle.
+/// idle. An engine that schedules ahead has already decided on this iteration, unless nothing was there for it.
 void batch_scheduler::poll() {
+  const auto take = [&](std::size_t n) {
+    const auto end = incoming_.begin() + static_cast<std::ptrdiff_t>(n);
+    waiting_.insert(waiting_.end(), incoming_.begin(), end);
+    incoming_.erase(incoming_.begin(), end);
+  };
+  take(std::exchange(polled_requests_, 0));
   if (decodes_ > 0 && !had_prompts_ && now_ < polled_ + set_.poll_interval) return;
-  waiting_.insert(waiting_.end(), incoming_.begin(), incoming_.end());
-  incoming_.clear();
+  if (set_.schedule_ahead && (decodes_ > 0 || !waiting_.empty())) {
+    const auto late = std::stable_partition(incoming_.begin(), incoming_.end(),
+                                            [&](std::uint32_t i) { return slots_[i].expected; });
+    take(static_cast<std::size_t>(late - incoming_.begin()));
+    polled_requests_ = incoming_.size();
+  } else {
+    take(incoming_.size());
+  }
   polled_ = now_;
 }
 

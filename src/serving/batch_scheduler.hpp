@@ -29,6 +29,7 @@ class batch_scheduler {
     names prefixes = {};  ///< of its blocks; must outlive the request
     /// Tokens of the prompt that have been fetched from elsewhere, as positions.
     std::int64_t fetched_from = 0, fetched_to = 0;
+    bool expected = false;  ///< it waited at the router or for blocks: the engine has counted on it
   };
   /// A request that begins, with the prompt tokens that need not be computed.
   struct admission {
@@ -106,6 +107,7 @@ class batch_scheduler {
     std::uint32_t rank = 0;
     bool resumes = false;
     bool swapped = false;    ///< its cache is in CPU memory
+    bool expected = false;   ///< the engine knew of it before it came
     bool delivered = false;  ///< its cache has arrived from another worker but has no memory yet
     names prefixes;
   };
@@ -181,6 +183,7 @@ class batch_scheduler {
   /// progress.
   std::deque<std::uint32_t> incoming_, waiting_;
   std::size_t in_progress_ = 0;
+  std::size_t polled_requests_ = 0;  ///< leading incoming ones, which the next iteration can have
   std::vector<std::pair<std::uint32_t, std::uint32_t>>
       admitted_;  ///< slot and life in order of admission; may include ended ones
   std::priority_queue<ending, std::vector<ending>, std::greater<>> endings_;

@@ -300,7 +300,7 @@ void server::begin_prompt(std::int32_t i, double t, std::int64_t fetched_from, s
   cut_stretch(to, t);
   const served_request& r = request(i);
   workers_[to].scheduler.submit(i, r.input, workers_[to].prefills ? 1 : r.output,
-                                {names_of(r), fetched_from, fetched_to});
+                                {names_of(r), fetched_from, fetched_to, record(i).arrival_s < t});
   if (!workers_[to].busy) woken_.push_back(to);
 }
 

@@ -55,7 +55,7 @@ struct engine_members {
   Of<double> batch_wait_ratio{};
   Of<std::int64_t> rank_wait_iterations{}, poll_interval{}, cuda_graph_max_batch_size{}, stream_interval{};
   Of<preemption_policy> preemption{};
-  Of<bool> prefix_cache{};
+  Of<bool> prefix_cache{}, schedule_ahead{};
   Of<std::int64_t> kv_block_tokens{}, decode_context_parallel{};
   Of<double> cpu_offload_gb{};
   friend bool operator==(const engine_members&, const engine_members&) = default;
@@ -276,6 +276,12 @@ inline constexpr auto fields = std::to_array<engine_field>({
      .meaning = "iterations from one poll of the queue to the next",
      .refused = {.prefill_pool = prompts_alone},
      .flags = {.sglang = "--scheduler-recv-interval"}},
+    {.name = "schedule_ahead",
+     .aliases = {"async_scheduling"},
+     .member = engine_setting<bool>{&now::schedule_ahead, &said::schedule_ahead, false},
+     .meaning = "while an iteration runs, the engine decides on the next: a request that comes meanwhile is not in "
+                "that one either",
+     .flags = {.vllm_zero = "--no-async-scheduling", .sglang_zero = "--disable-overlap-schedule"}},
     {.name = "cuda_graph_max_batch_size",
      .aliases = {"cuda_graph_max_bs"},
      .member = count{&now::cuda_graph_max_batch_size, &said::cuda_graph_max_batch_size, std::int64_t{1} << 30,

@@ -171,6 +171,49 @@ TEST_CASE("Worker that never fills its cache preempts nobody and holds less than
   CHECK(grown.kv_tokens() == 48);
 }
 
+TEST_CASE("A scheduler that works ahead has decided on the next iteration when a request comes") {
+  // Requests come before the fourth iteration, and are admitted `due` iterations later.
+  struct arrival {
+    bool ahead;
+    std::int64_t poll;
+    int due;
+  };
+  for (const auto& [ahead, poll, due] : {arrival{false, 1, 0}, {true, 1, 1}, {false, 4, 2}, {true, 4, 3}}) {
+    CAPTURE(ahead, poll);
+    schedule_limits l = limits_with(preemption_policy::none, 1 << 20, 16);
+    l.settings.schedule_ahead = ahead;
+    l.settings.poll_interval = poll;
+    batch_scheduler one(l);
+    one.submit(0, 100, 50);
+    CHECK(one.step().prompt_tokens == 100);  // nothing else was there to decide on
+    one.step();                              // a poll
+    one.step();
+    one.submit(1, 70, 50);
+    one.submit(2, 30, 50);
+    for (int i = 0; i < due; ++i) CHECK(one.step().prompt_tokens == 0);
+    const iteration it = one.step();
+    CHECK(it.prompt_tokens == 100);
+    CHECK(it.decodes == 1);
+    while (!one.idle()) one.step();
+    one.submit(3, 40, 5);
+    CHECK(one.step().prompt_tokens == 40);
+  }
+}
+
+TEST_CASE("A scheduler that works ahead has counted on what waited for it") {
+  schedule_limits l = limits_with(preemption_policy::none, 1 << 20, 16);
+  l.settings.schedule_ahead = true;
+  batch_scheduler one(l);
+  one.submit_cached(0, 100, 50);
+  CHECK(one.step().decodes == 1);
+  one.submit_cached(1, 100, 50);
+  CHECK(one.step().decodes == 2);
+  one.submit(2, 70, 50);
+  one.submit(3, 30, 50, {.prefixes = {}, .fetched_from = 0, .fetched_to = 0, .expected = true});
+  CHECK(one.step().prompt_tokens == 30);
+  CHECK(one.step().prompt_tokens == 70);
+}
+
 TEST_CASE("Worker computes only what its prefix cache lacks") {
   schedule_limits l = limits_with(preemption_policy::none, 1 << 20, 16);
   l.settings.prefix_cache = true;

@@ -39,6 +39,7 @@ inline inference_workload random_workload(std::uint64_t seed) {
   w.engine.poll_interval = one_of(4);
   w.engine.prefix_cache = one_of(2) == 0;
   if (one_of(4) == 0) w.engine.batch_wait_iterations = 5, w.engine.batch_wait_ratio = 0.5;
+  w.engine.schedule_ahead = one_of(2) == 0;
   return w;
 }
 
