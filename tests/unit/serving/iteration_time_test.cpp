@@ -8,8 +8,12 @@
 #include <tuple>
 
 #include "nvlsim/collectives/collectives.hpp"
+#include "nvlsim/config/document.hpp"
+#include "nvlsim/platform/load.hpp"
 #include "nvlsim/serving/rank_weights.hpp"
 #include "nvlsim/serving/routes.hpp"
+#include "nvlsim/stack/compose.hpp"
+#include "nvlsim/stack/load.hpp"
 #include "unit/serving/inference_fixture.hpp"
 
 namespace nvlsim {
@@ -208,6 +212,29 @@ TEST_CASE("Eager mode launches every layer of every iteration, compiled engines 
   iteration longer = decode_only;
   longer.context *= 2;
   CHECK(x.price(longer).duration.base() < 1.02 * eager.duration.base());
+}
+
+// SGLang's layers are the same eager Python above the largest graph and without any graphs.
+TEST_CASE("Engines that compile nothing take the same time above the largest graph and without graphs") {
+  for (const char* engine : {"sglang", "sglang-0.5.15", "vllm"}) {
+    INFO(engine);
+    diagnostics problems;
+    const std::string folder = NVLSIM_SOURCE_DIR "/platforms";
+    auto machine = config::load_named(folder, {"input", "nd-h100-v5", {}}, problems);
+    auto software = compose_stack(folder + "/stacks", engine, {}, problems);
+    const platform p = read_platform(machine, "nd-h100-v5", problems);
+    const stack s = read_stack(software, engine, problems);
+    problems.throw_if_any();
+    const auto takes = [&](std::int64_t largest, const iteration& it) {
+      inference_workload w = small_workload();
+      w.weights = w.kv_cache = precision::bf16;
+      w.engine.cuda_graph_max_batch_size = largest;
+      return iteration_costs(p, s, small_model(), w).price(it).duration;
+    };
+    const bool compiles = std::string_view(engine).starts_with("vllm");
+    for (const iteration& it : {decode_only, mixed}) CHECK((takes(0, it) > takes(1, it)) == compiles);
+    CHECK(takes(1, decode_only) > takes(64, decode_only));
+  }
 }
 
 TEST_CASE("Context parallelism divides what a rank reads, and exchanges queries and outputs") {
