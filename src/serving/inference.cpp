@@ -106,6 +106,9 @@ std::vector<std::string> layout_reasons(const platform& p, const stack& s, const
 std::vector<std::string> stack_reasons(const platform& p, const stack& s, const inference_workload& w) {
   if (!s.inference) return {fmt::format("stack {} has no \"inference\" section", s.name)};
   std::vector<std::string> out;
+  const bool amd = p.gpu.architecture.starts_with("cdna");
+  if (w.kv_cache == precision::nvfp4 && (amd || !p.gpu.dense_peak(precision::nvfp4)))
+    out.push_back(fmt::format("kv_cache nvfp4: no kernel for {} reads it; fp8 and bf16 are possible", p.gpu.name));
   const kernel_profile& k = kernels_for(s, p.gpu);
   const engine_costs costs = s.inference->costs(p.gpu.name, p.gpu.architecture);
   std::set<precision> wanted;

@@ -124,7 +124,8 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
        {weight_role::dense, weight_role::attention, weight_role::expert, weight_role::sixteen_bit})
     routes_[r] = route_gemm(p.gpu, kernels_, costs_, {r, weights_of(w, r)}, sustained).value();
   const bool narrow = bytes_per_element(w.kv_cache) < 2;  // kernels follow the format of the cache
-  attention_ = at_rate(narrow && kernels_.attention_fp8 ? *kernels_.attention_fp8 : kernels_.attention,
+  const bool products = narrow && p.gpu.peak(precision::fp8);
+  attention_ = at_rate(products && kernels_.attention_fp8 ? *kernels_.attention_fp8 : kernels_.attention,
                        [&] { return sustained * costs_.attention_factor; });
   const auto decode_rate = [&] { return costs_.decode_factor.read(); };
   const auto in_engine = [&](const decode_params& in_tables) {
@@ -602,6 +603,8 @@ attention_shape iteration_costs::prompts_of(const layer_slice& l, const iteratio
     pairs = std::min(pairs, queries * static_cast<double>(l.spec.sparse_keys));
   // They take as many keys for every query; those that are missing are masked.
   if (absorbed) pairs = queries * static_cast<double>(l.spec.sparse_keys);
+  // An 8-bit cache selects the FP8 kernel where there is one. Elsewhere it is widened to 16 bits as it is read.
+  const bool fp8 = bytes_per_element(workload_.kv_cache) <= 1 && platform_.gpu.peak(precision::fp8);
   return {.batch = it.prompts,
           .heads = l.heads,
           .kv_heads = absorbed ? 1
@@ -615,8 +618,7 @@ attention_shape iteration_costs::prompts_of(const layer_slice& l, const iteratio
                             : l.value_dim(),
           .queries = queries,
           .pairs = pairs,
-          // An 8-bit cache selects the FP8 kernel.
-          .fp8 = bytes_per_element(workload_.kv_cache) <= 1 && !latent};
+          .fp8 = fp8 && !latent};
 }
 
 kernel_cost iteration_costs::all_keys(const layer_slice& l, const attention_shape& s) const {

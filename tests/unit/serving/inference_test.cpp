@@ -327,6 +327,27 @@ TEST_CASE("Context parallelism of decodes needs ranks that hold the same cache")
   CHECK(serving_problems(small_machine(), small_stack(), small_model(), w).size() == 1);
 }
 
+TEST_CASE("Formats of caches are refused on GPUs that they do not run on") {
+  const auto reasons = [](const char* architecture, const char* engine, precision cache, bool fp4) {
+    platform p = small_machine();
+    stack s = small_stack();
+    inference_workload w = small_workload();
+    s.kernels[architecture] = s.kernels.at("small");
+    p.gpu.architecture = architecture, s.name = engine, w.kv_cache = cache;
+    if (fp4)
+      p.gpu.peaks[static_cast<std::size_t>(precision::nvfp4)] =
+          p.gpu.peaks[static_cast<std::size_t>(precision::fp8)];
+    return serving_problems(p, s, small_model(), w);
+  };
+  for (const char* engine : {"vllm", "sglang-rocm-0.5.15"}) {
+    INFO(engine);
+    CHECK(reasons("small", engine, precision::fp8, false).empty());
+    CHECK(reasons("small", engine, precision::nvfp4, false).size() == 1);
+    CHECK(reasons("small", engine, precision::nvfp4, true).empty());
+    CHECK(reasons("cdna4", engine, precision::nvfp4, true).size() == 1);
+  }
+}
+
 TEST_CASE("Drafts, adapters and vision towers take memory from the cache") {
   const auto memory = [](const inference_workload& w) {
     return plan_serving_memory(small_machine(), small_stack(), small_model(), w);

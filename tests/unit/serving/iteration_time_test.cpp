@@ -237,6 +237,23 @@ TEST_CASE("Engines that compile nothing take the same time above the largest gra
   }
 }
 
+TEST_CASE("A cache in 8 bits saves bytes and no arithmetic on GPUs without FP8") {
+  for (const bool fp8 : {false, true}) {
+    setup x;
+    x.w.weights = precision::bf16;
+    x.s.kernels.at("small").attention.fp8_speedup = 1.5;
+    if (!fp8) x.p.gpu.peaks[static_cast<std::size_t>(precision::fp8)].reset();
+    const auto takes = [&](precision cache, const char* part) {
+      x.w.kv_cache = cache;
+      iteration it = mixed;
+      it.prompt_tokens = 2 * 8192, it.prompt_pairs = 2 * 8192 * 8193.0 / 2;  // arithmetic counts, not the launch
+      return time_of(x.price(it), part);
+    };
+    CHECK(takes(precision::fp8, "attention.decode") < takes(precision::bf16, "attention.decode"));
+    CHECK((takes(precision::fp8, "attention.prefill") < takes(precision::bf16, "attention.prefill")) == fp8);
+  }
+}
+
 TEST_CASE("Context parallelism divides what a rank reads, and exchanges queries and outputs") {
   setup x;
   for (layer_spec& l : x.m.layers) {
