@@ -10,7 +10,7 @@
 namespace nvlsim {
 namespace {
 
-constexpr const char* usual_server = "vllm";
+constexpr const char *usual_server = "vllm", *usual_server_on_amd = "vllm-rocm-0.19";
 constexpr const char* usual_trainer = "megatron-bridge-26.06";
 constexpr double usual_share = 0.99;
 constexpr std::int64_t usual_sequence = 4096, usual_batch_tokens = std::int64_t{1} << 24;
@@ -36,6 +36,10 @@ bool fast_in_fp4(const platform& p) {
   return p.gpu.architecture.starts_with("blackwell") || p.gpu.architecture == "rubin";
 }
 bool fast_in_fp8(const platform& p) { return fast_in_fp4(p) || p.gpu.architecture == "hopper"; }
+
+std::string usual_server_of(const platform& p) {
+  return p.gpu.architecture.starts_with("cdna") ? usual_server_on_amd : usual_server;
+}
 
 value whole_or_number(double x) {
   if (x == std::floor(x) && std::abs(x) < 1e15) return value{static_cast<std::int64_t>(x)};
@@ -79,7 +83,7 @@ value draft_serving(const serving_draft& d, const data_folders& data, std::vecto
     problems.add("--ttft", "", "give at least one limit: --ttft, --tpot or --e2e");
   const named_inputs in = load_named_inputs(d.platform, d.model, data, problems);
   if (!problems.empty()) return {};
-  const std::string software = d.stack.empty() ? usual_server : d.stack;
+  const std::string software = d.stack.empty() ? usual_server_of(in.hardware) : d.stack;
   if (d.stack.empty()) assumed.push_back(fmt::format("stack {} (--stack)", software));
   value slo{value::object{}};
   const auto limit = [&](const char* name, const std::string& text) {

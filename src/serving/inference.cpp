@@ -107,6 +107,9 @@ std::vector<std::string> stack_reasons(const platform& p, const stack& s, const 
   if (!s.inference) return {fmt::format("stack {} has no \"inference\" section", s.name)};
   std::vector<std::string> out;
   const bool amd = p.gpu.architecture.starts_with("cdna");
+  if (amd && s.name.starts_with("tensorrt-llm"))
+    return {fmt::format("stack {} runs on NVIDIA GPUs only, not on {}; vllm-rocm-0.19 and sglang-rocm-0.5.15 do",
+                        s.name, p.gpu.name)};
   if (w.kv_cache == precision::nvfp4 && (amd || !p.gpu.dense_peak(precision::nvfp4)))
     out.push_back(fmt::format("kv_cache nvfp4: no kernel for {} reads it; fp8 and bf16 are possible", p.gpu.name));
   const kernel_profile& k = kernels_for(s, p.gpu);

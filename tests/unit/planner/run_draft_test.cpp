@@ -55,6 +55,20 @@ TEST_CASE("A server from options, with clients or arrivals") {
   CHECK(std::get<inference_workload>(s.workload).gpus() == 8);
 }
 
+TEST_CASE("The server that nobody names is one that runs on the GPU") {
+  for (const auto& [machine, engine] :
+       {std::pair{"nd-h100-v5", "vllm"}, {"mi300x-v5", "vllm-rocm-0.19"}, {"mi355x", "vllm-rocm-0.19"}}) {
+    const value v = drafted({{"--model", "llama3.1-8b"},
+                             {"--platform", machine},
+                             {"--gpus", "8"},
+                             {"--input", "100"},
+                             {"--output-tokens", "20"},
+                             {"--concurrency", "16"}});
+    CHECK(*v.at_pointer("/stack")->string() == engine);
+    CHECK_FALSE(read_base({v, {}, test::shipped()}).name.empty());
+  }
+}
+
 TEST_CASE("Options that contradict each other are all told") {
   std::vector<std::string> assumed;
   diagnostics problems;

@@ -327,7 +327,7 @@ TEST_CASE("Context parallelism of decodes needs ranks that hold the same cache")
   CHECK(serving_problems(small_machine(), small_stack(), small_model(), w).size() == 1);
 }
 
-TEST_CASE("Formats of caches are refused on GPUs that they do not run on") {
+TEST_CASE("Engines and formats of caches are refused on GPUs that they do not run on") {
   const auto reasons = [](const char* architecture, const char* engine, precision cache, bool fp4) {
     platform p = small_machine();
     stack s = small_stack();
@@ -339,9 +339,11 @@ TEST_CASE("Formats of caches are refused on GPUs that they do not run on") {
           p.gpu.peaks[static_cast<std::size_t>(precision::fp8)];
     return serving_problems(p, s, small_model(), w);
   };
-  for (const char* engine : {"vllm", "sglang-rocm-0.5.15"}) {
+  for (const char* engine : {"tensorrt-llm-1.2", "vllm", "sglang-rocm-0.5.15"}) {
     INFO(engine);
+    const bool runs = !std::string_view(engine).starts_with("tensorrt-llm");
     CHECK(reasons("small", engine, precision::fp8, false).empty());
+    CHECK(reasons("cdna3", engine, precision::fp8, false).empty() == runs);
     CHECK(reasons("small", engine, precision::nvfp4, false).size() == 1);
     CHECK(reasons("small", engine, precision::nvfp4, true).empty());
     CHECK(reasons("cdna4", engine, precision::nvfp4, true).size() == 1);
