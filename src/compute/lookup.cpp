@@ -242,7 +242,7 @@ std::string kernels_note(const stack& s, const gpu_spec& gpu) {
   if (entry && !named(*entry, gpu) && !entry->peaks_of_origin.empty())
     out = fmt::format(
         "no kernel was measured on {}: rates are the shares of the data-sheet peak that entry \"{}\" of "
-        "stack {} holds",
+        "stack {} holds; they follow peaks and no tdp, which power alone does (power_cap slows them)",
         gpu.name, entry->gpu, s.name);
   if (entry && named(*entry, gpu)) out = deviation_note(*entry, gpu);
   if (gpu.power_cap)

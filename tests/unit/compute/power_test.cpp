@@ -112,6 +112,14 @@ TEST_CASE("A GPU that nobody measured gets the shares of the nearest generation"
   CHECK(k.gemm.at(precision::bf16).tensor_rate.base() ==
         Approx(share * amd.dense_peak(precision::bf16)->base()).epsilon(1e-3));
   CHECK(kernels_note(shipped_kernels(), amd).find("data-sheet") != std::string::npos);
+  // Its own power is in no entry, so another tdp changes no rate, and the note says so; a cap does.
+  CHECK(kernels_note(shipped_kernels(), amd).find("no tdp") != std::string::npos);
+  gpu_spec less = amd, capped = amd;
+  less.tdp = less.tdp * 0.5, capped.power_cap = amd.tdp * 0.5;
+  CHECK(kernels_for(shipped_kernels(), less).gemm.at(precision::bf16).tensor_rate ==
+        k.gemm.at(precision::bf16).tensor_rate);
+  CHECK(kernels_for(shipped_kernels(), capped).gemm.at(precision::bf16).tensor_rate <
+        k.gemm.at(precision::bf16).tensor_rate);
   CHECK_FALSE(kernels_for(shipped_kernels(), shipped_gpu("nd40rs-v2")).gemm.contains(precision::bf16));
 }
 
