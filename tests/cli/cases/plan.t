@@ -105,7 +105,7 @@ Limits that nothing keeps are no answer, but no error in the question.
 A demand that is not met is told apart from limits that nothing keeps.
 
   $ nvlsim plan serving llama3.1-8b --platform nd-h100-v5 --gpus 3 --users 100000 --input 400 --output-tokens 60 --ttft '1 s' --tpot '20 ms' -q | sed -n '/^not/,/^$/p' | grep .
-  not enough: 362.4 of 100000 users; about 828 GPUs would hold them, at the same
+  not enough: 396.7 of 100000 users; about 757 GPUs would hold them, at the same
     load a GPU
 
   $ nvlsim plan serving llama3.1-8b --platform nd-h100-v5 --gpus 3 --users 100000 --input 400 --output-tokens 60 --ttft '1 s' --tpot '20 ms' -q > plan.txt
@@ -128,8 +128,8 @@ The limits of each pool are in the answer.
   $ nvlsim plan serving llama3.1-8b --platform nd-h100-v5 --gpus 2 --input 400 --output-tokens 60 --ttft '1 s' --tpot '20 ms' -q | grep limits
     limits: ttft 1 s, tpot 20 ms, each for 99 % of the requests
     assumed: stack vllm (--stack); limits hold for 99 % of the requests
-    prefill limits                                 -    batch 1024, tokens 16384
-    decode limits           batch 1024, tokens 16384     batch 1024, tokens 8192
+    prefill limits                                 -    batch 1024, tokens 65536
+    decode limits            batch 1024, tokens 8192     batch 1024, tokens 8192
 
 A layout that does not fit is told with what it lacks.
 
@@ -179,22 +179,22 @@ Refused shapes are named, and launch commands have limits, hosts and the checkpo
     # name if your checkpoint differs
     # each on 3 hosts of 4 GPUs: the command on HOST0, and on each other with
   --max-num-seqs 1024
-  --max-num-batched-tokens 65536
+  --max-num-batched-tokens 32768
   --data-parallel-address HOST0
   --max-num-seqs 1024
   --max-num-batched-tokens 8192
   --max-running-requests 2048
-  --chunked-prefill-size 131072
+  --chunked-prefill-size 65536
   --nnodes 3 --node-rank RANK --dist-init-addr HOST0:5000
   --max-running-requests 12288
   --chunked-prefill-size 98304
   --max_batch_size 1024
-  --max_num_tokens 65536
+  --max_num_tokens 32768
   mpirun -n 12 -H HOSTS trtllm-llmapi-launch trtllm-serve
   --max_batch_size 1024
   --max_num_tokens 8192
   --max-num-seqs 1024
-  --max-num-batched-tokens 65536
+  --max-num-batched-tokens 32768
   --data-parallel-address HOST0
   --max-num-seqs 1024
   --max-num-batched-tokens 8192

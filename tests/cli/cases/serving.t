@@ -71,23 +71,23 @@ Caches as flows need a load without a clock; settings without effect are reporte
   deepseek-r1-gb300-prefill-decode: ok
 
   metrics
-    output_tokens_per_s            84,509 tok/s     90 %: 45,552 .. 156,783
-    output_tokens_per_s_per_gpu     1,174 tok/s        90 %: 632.7 .. 2,178
-    total_tokens_per_s            759,638 tok/s   90 %: 0.4095 M .. 1.409 M
-    requests_per_s                  91.62 req/s          90 %: 49.38 .. 170
-    goodput_requests_per_s          91.62 req/s
-    total_tokens_per_s_per_gpu     10,551 tok/s       90 %: 5,687 .. 19,573
-    output_tokens_per_s_per_user    44.96 tok/s        90 %: 24.23 .. 83.41
+    output_tokens_per_s            84,589 tok/s     90 %: 45,595 .. 156,930
+    output_tokens_per_s_per_gpu     1,175 tok/s        90 %: 633.3 .. 2,180
+    total_tokens_per_s            760,369 tok/s   90 %: 0.4099 M .. 1.411 M
+    requests_per_s                  91.71 req/s        90 %: 49.43 .. 170.1
+    goodput_requests_per_s          91.71 req/s
+    total_tokens_per_s_per_gpu     10,561 tok/s       90 %: 5,692 .. 19,592
+    output_tokens_per_s_per_user    44.95 tok/s        90 %: 24.23 .. 83.39
     energy_per_million_tokens_J        1.178 MJ
     cost_per_million_tokens_usd               -
-    power_W_per_gpu                     822.9 W
+    power_W_per_gpu                     823.4 W
     memory_peak_bytes                  274.1 GB
-    kv_cache_used_fraction              7.597 %
-    makespan_s                          86.81 s  90 %: 46.79 s .. 2.684 min
+    kv_cache_used_fraction              7.567 %
+    makespan_s                          86.76 s  90 %: 46.77 s .. 2.683 min
     gpus                                     72
     offered_requests_per_s                    -
     requests_in_flight                     2048
-    time_in_system_s                    22.35 s
+    time_in_system_s                    22.33 s
     measured_requests                      2049
     slo_attained_fraction                 100 %
     prefix_cache_hit_fraction               0 %
@@ -95,35 +95,35 @@ Caches as flows need a load without a clock; settings without effect are reporte
     recomputed_tokens                         0
 
                  mean       p50       p90       p95       p99       max
-    ttft_s    1.473 s   1.443 s   1.889 s   1.976 s   2.088 s   2.509 s
-    tpot_s   22.24 ms  22.51 ms  23.19 ms   23.2 ms   23.2 ms   23.2 ms
-    itl_s    22.47 ms  23.14 ms  23.27 ms  23.32 ms  23.32 ms  23.36 ms
-    e2e_s     21.92 s   21.84 s   24.01 s   24.37 s   24.85 s   25.34 s
-    queue_s  487.6 ms  473.2 ms  767.9 ms  827.5 ms  883.5 ms   1.381 s
+    ttft_s    1.425 s   1.419 s   1.749 s   1.799 s   1.884 s       2 s
+    tpot_s   22.25 ms  22.53 ms   23.2 ms  23.21 ms  23.21 ms  23.21 ms
+    itl_s    22.48 ms  23.14 ms  23.27 ms  23.31 ms  23.31 ms  23.31 ms
+    e2e_s     21.87 s   21.82 s   23.95 s   24.28 s   24.84 s    25.3 s
+    queue_s  527.3 ms    521 ms  798.4 ms  855.6 ms   1.029 s   1.239 s
 
   breakdown
     mean_over_gpus
-      gemm_s                         31.02 s   35.7 %  #######
-      attention_s                    15.13 s   17.4 %  ###
+      gemm_s                         31.08 s   35.8 %  #######
+      attention_s                    15.08 s   17.4 %  ###
       memory_bound_s                 13.88 s   16.0 %  ###
-      ep_s                           13.33 s   15.4 %  ###
-      host_s                         1.821 s    2.1 %
-      idle_s                         11.63 s   13.4 %  ###
-      makespan_s                     86.81 s
+      ep_s                           13.34 s   15.4 %  ###
+      host_s                         1.823 s    2.1 %
+      idle_s                         11.55 s   13.3 %  ###
+      makespan_s                     86.76 s
     links
-      prefill worker 8: nvlink out   5.168 %           96 % ep.exchange, peak 77 %
-      prefill worker 5: nvlink out    5.15 %           96 % ep.exchange, peak 77 %
-      prefill worker 2: nvlink out   5.146 %           96 % ep.exchange, peak 77 %
-      prefill worker 7: nvlink out   5.144 %           96 % ep.exchange, peak 77 %
-      prefill worker 9: nvlink out   5.142 %           96 % ep.exchange, peak 77 %
-      prefill worker 6: nvlink out   5.132 %           96 % ep.exchange, peak 77 %
-      prefill worker 3: nvlink out   5.125 %           96 % ep.exchange, peak 77 %
-      prefill worker 1: nvlink out   5.112 %           96 % ep.exchange, peak 77 %
-      prefill worker 4: nvlink out   5.111 %           96 % ep.exchange, peak 77 %
-      prefill worker 10: nvlink out  5.104 %           96 % ep.exchange, peak 77 %
-      prefill worker 8: nvlink in    4.964 %           100 % ep.exchange, peak 66
+      prefill worker 8: nvlink out   5.137 %           96 % ep.exchange, peak 77 %
+      prefill worker 7: nvlink out   5.135 %           96 % ep.exchange, peak 77 %
+      prefill worker 2: nvlink out   5.134 %           96 % ep.exchange, peak 77 %
+      prefill worker 4: nvlink out   5.132 %           96 % ep.exchange, peak 77 %
+      prefill worker 3: nvlink out   5.127 %           96 % ep.exchange, peak 77 %
+      prefill worker 6: nvlink out   5.127 %           96 % ep.exchange, peak 77 %
+      prefill worker 5: nvlink out   5.127 %           96 % ep.exchange, peak 77 %
+      prefill worker 10: nvlink out  5.118 %           96 % ep.exchange, peak 77 %
+      prefill worker 9: nvlink out   5.117 %           96 % ep.exchange, peak 77 %
+      prefill worker 1: nvlink out   5.113 %           96 % ep.exchange, peak 77 %
+      prefill worker 8: nvlink in    4.932 %           100 % ep.exchange, peak 64
                                                        %
-      prefill worker 5: nvlink in    4.947 %           100 % ep.exchange, peak 65
+      prefill worker 7: nvlink in    4.931 %           100 % ep.exchange, peak 65
                                                        %
 
   memory
@@ -153,9 +153,9 @@ Caches as flows need a load without a clock; settings without effect are reporte
                                                     them
 
   energy
-    gpus_J                5.143 MJ
+    gpus_J                5.144 MJ
     cpus_J                156.2 kJ
-    trays_and_switches_J  1.172 MJ
+    trays_and_switches_J  1.171 MJ
     supply_losses_J       200.1 kJ
 
   cost
@@ -169,7 +169,7 @@ Caches as flows need a load without a clock; settings without effect are reporte
     - each prompt goes to the prefill worker (of 10) with the fewest tokens left
       to compute; its KV cache to the decode worker
     - the first token is streamed when the decode worker starts on the request
-    - rates and latencies cover 43.21 to 65.76 s, when every client has finished
+    - rates and latencies cover 43.21 to 65.77 s, when every client has finished
       its first request and none its last
     - the objective is met: 100 % of the requests are within every limit; each
       limit requires 99 %
