@@ -56,7 +56,7 @@ value draft_engine(const serving_draft& d, const named_inputs& in, std::vector<s
   value out{value::object{}};
   std::string weights = d.weights;
   if (weights.empty() && !in.net.checkpoint.weights) {
-    weights = fast_in_fp4(in.hardware) ? "nvfp4" : fast_in_fp8(in.hardware) ? "fp8" : "bf16";
+    weights = fast_in_fp4(in.hardware) ? "nvfp4" : in.hardware.gpu.peak(precision::fp8) ? "fp8" : "bf16";
     const bool experts = has_routed_experts(in.net);
     if (weights == "nvfp4" && experts) out.set("attention_weights", "bf16");
     assumed.push_back(fmt::format("weights {}{} (--weights)", weights,

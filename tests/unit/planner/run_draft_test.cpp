@@ -56,8 +56,11 @@ TEST_CASE("A server from options, with clients or arrivals") {
 }
 
 TEST_CASE("The server that nobody names is one that runs on the GPU") {
-  for (const auto& [machine, engine] :
-       {std::pair{"nd-h100-v5", "vllm"}, {"mi300x-v5", "vllm-rocm-0.19"}, {"mi355x", "vllm-rocm-0.19"}}) {
+  for (const auto& [machine, engine, weights] : {std::tuple{"nd-h100-v5", "vllm", "fp8"},
+                                                 {"mi300x-v5", "vllm-rocm-0.19", "fp8"},
+                                                 {"mi355x", "vllm-rocm-0.19", "fp8"},
+                                                 {"ndm-a100-v4", "vllm", "bf16"},
+                                                 {"hgx-b200", "vllm", "nvfp4"}}) {
     const value v = drafted({{"--model", "llama3.1-8b"},
                              {"--platform", machine},
                              {"--gpus", "8"},
@@ -65,6 +68,7 @@ TEST_CASE("The server that nobody names is one that runs on the GPU") {
                              {"--output-tokens", "20"},
                              {"--concurrency", "16"}});
     CHECK(*v.at_pointer("/stack")->string() == engine);
+    CHECK(*v.at_pointer("/workload/engine/weights")->string() == weights);
     CHECK_FALSE(read_base({v, {}, test::shipped()}).name.empty());
   }
 }
