@@ -11,6 +11,8 @@
 namespace nvlsim {
 namespace {
 
+constexpr std::string_view after_end = gpu_use_names[static_cast<std::size_t>(gpu_use::after_end)];
+
 double spent(const operation_outcome& o, gpu_use u) { return o.gpu_seconds[static_cast<std::size_t>(u)]; }
 
 double cluster_gpu_seconds(const operation_study& s) {
@@ -106,14 +108,15 @@ double share_in(const value& v, const char* member) {
   return x && x->number() ? *x->number() : 0;
 }
 
-/// A list of the breakdown as parts of a whole.
+/// A list of the breakdown as parts of a whole, without what comes after the job's end.
 cause_tree tree_of(const value& list, const char* member, std::string title, std::string whole) {
   cause_tree out{std::move(title), {std::move(whole), 0, {}, {}}};
   for (const value& x : *list.items()) {
     const double amount = share_in(x, member);
-    if (!(amount > 0)) continue;
+    const std::string& name = *x.find("name")->string();
+    if (!(amount > 0) || name == after_end) continue;
     out.whole.amount += amount;
-    out.whole.parts.push_back({*x.find("name")->string(), amount, {}, {}});
+    out.whole.parts.push_back({name, amount, {}, {}});
   }
   std::stable_sort(out.whole.parts.begin(), out.whole.parts.end(),
                    [](const cause& a, const cause& b) { return a.amount > b.amount; });

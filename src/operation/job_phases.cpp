@@ -290,13 +290,18 @@ void account(operation_state& s, double now) {
     s.now = now;
     return;
   }
+  if (s.alone && s.phase == gpu_use::after_end) {  // the job has left; whoever has the cluster now looks after it
+    spent(s, gpu_use::after_end) += static_cast<double>(s.machine.shape.gpus()) * dt;
+    s.now = now;
+    return;
+  }
   const auto per_tray = static_cast<double>(s.machine.shape.gpus_per_tray);
   const auto hurt = static_cast<std::int64_t>(s.machine.hurt.size());
   const double used = static_cast<double>(s.machine.asked.slots - hurt) * per_tray;
   const double spare =
       static_cast<double>(s.machine.shape.trays() - s.machine.asked.slots - (s.machine.broken - hurt)) * per_tray;
   const bool owns_all = s.alone || s.machine.asked.slots == 0;  // not one of several jobs
-  const std::int64_t gone = owns_all && s.phase != gpu_use::after_end ? std::min(s.gone, s.machine.broken) : 0;
+  const std::int64_t gone = owns_all ? std::min(s.gone, s.machine.broken) : 0;
   spent(s, gpu_use::reclaimed) += static_cast<double>(gone) * per_tray * dt;
   spent(s, gpu_use::repair) += static_cast<double>(s.alone ? s.machine.broken - gone : hurt) * per_tray * dt;
   if (s.alone) spent(s, gpu_use::spare) += spare * dt;

@@ -233,6 +233,20 @@ TEST_CASE("A slow part of a job whose replicas recover alone stops those on it")
   CHECK(run_by_queue(s, 1).useful_share() < alone.useful_share());
 }
 
+TEST_CASE("Until a job ends every GPU-second has a use, and after its end none has another than that") {
+  for (const recovery_mode mode : all_modes)
+    for (const double days : {3.0, 20.0, 1000.0}) {  // ends early, late, never
+      operation_setup s = eventful(mode);
+      s.work = seconds::from_base(days * day);
+      const operation_outcome o = run_by_queue(s, 7);
+      INFO("mode " << static_cast<int>(mode) << ", " << days << " days of work");
+      CHECK(o.finished.has_value() == (days < 60));
+      const auto gpus = static_cast<double>(s.cluster.gpus());
+      CHECK(spent(o, gpu_use::after_end) == Approx(gpus * (s.duration.base() - o.wall)).margin(1));
+      CHECK(total(o) - spent(o, gpu_use::after_end) == Approx(gpus * o.wall));
+    }
+}
+
 TEST_CASE("A job with an amount of work ends when it is done") {
   operation_setup s = renewal(1e12, 3600, 60, 600);
   s.work = seconds::from_base(10.5 * 3600);
