@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <string>
 
@@ -83,12 +84,14 @@ value saves(const operation_study& s, const std::vector<save_times>& tiers) {
 value estimates(const operation_study& s, const training_tally& t, const std::vector<save_times>& tiers) {
   const restart_costs c = mean_costs(s.setup, tiers), now = costs_at(s.setup, tiers, t.interval);
   const seconds best = best_interval(s.setup, tiers), longer = std::max(best, seconds::from_base(1e-3));
-  value out{value::object{{"mttf_s", c.mttf.base()}}};
+  const bool stops = std::isfinite(c.mttf.base());
+  const auto if_stops = [stops](double x) { return stops ? value{x} : value{}; };
+  value out{value::object{{"mttf_s", if_stops(c.mttf.base())}}};
   out.set("restart_s", c.restart.base());
-  out.set("ettr_daly_exact", daly_useful_share(now, t.interval));
-  out.set("ettr_first_order", first_order_useful_share(now, t.interval));
+  out.set("ettr_daly_exact", if_stops(daly_useful_share(now, t.interval)));
+  out.set("ettr_first_order", if_stops(first_order_useful_share(now, t.interval)));
   out.set("best_interval_s", best.base());
-  out.set("young_interval_s", young_interval(c).base());
+  out.set("young_interval_s", if_stops(young_interval(c).base()));
   value by_tier{value::array{}};
   const std::vector<tier_use> uses = best_tiers(s.setup, tiers, s.setup.save.interval);
   for (std::size_t i = 0; i < uses.size(); ++i) {
@@ -99,7 +102,7 @@ value estimates(const operation_study& s, const training_tally& t, const std::ve
     by_tier.items()->push_back(std::move(one));
   }
   out.set("tiers", std::move(by_tier));
-  out.set("ettr_at_best_interval", daly_useful_share(costs_at(s.setup, tiers, longer), longer));
+  out.set("ettr_at_best_interval", if_stops(daly_useful_share(costs_at(s.setup, tiers, longer), longer)));
   return out;
 }
 

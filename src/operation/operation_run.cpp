@@ -75,10 +75,24 @@ double met_a_day(const component& k, const operation_setup& s) {
   return failures_per_day(k, s.cluster, s.asked.slots * s.cluster.gpus_per_tray) * share;
 }
 
+/// Whether replicas of the job go on after such a stop, from where they are.
+bool replicas_go_on(const component& k, const operation_setup& s) {
+  if (s.recovery.mode != recovery_mode::replica) return false;
+  const std::int64_t trays =
+                         k.takes_down == cluster_part::process ? 1 : trays_of(k.takes_down, 0, s.cluster).count,
+                     in_rack = s.cluster.trays_per_rack,
+                     of_job = trays < in_rack ? trays : (trays + in_rack - 1) / in_rack * s.asked.per_rack,
+                     slots = std::clamp<std::int64_t>(of_job, 1, s.asked.slots),
+                     hit = (slots * s.replicas + s.asked.slots - 1) / s.asked.slots;
+  return s.replicas - hit >= std::max<std::int64_t>(1, s.recovery.min_replicas);
+}
+
+/// Kinds that stop a job whole.
 std::vector<stops_of> stops_by_component(const operation_setup& s) {
   std::vector<stops_of> out;
   for (const component& k : s.failures.components)
-    if (k.effect == failure_effect::stops && !(k.tolerated.peek() > 0)) out.push_back({&k, met_a_day(k, s)});
+    if (k.effect == failure_effect::stops && !(k.tolerated.peek() > 0) && !replicas_go_on(k, s))
+      out.push_back({&k, met_a_day(k, s)});
   return out;
 }
 
@@ -179,20 +193,37 @@ restart_costs costs_at(const operation_setup& s, const std::vector<save_times>& 
   return c;
 }
 
-/// Share of the failures that stop a job after which it does work again.
-static double share_that_redoes(const operation_setup& s, const std::vector<save_times>& tiers) {
-  double all = 0, redo = 0;
-  for (const stops_of& x : stops_by_component(s)) {
-    all += x.a_day;
-    redo += redoes(x, s, tiers) ? x.a_day : 0;
-  }
-  return redo > 0 ? redo / all : 1;
+/// Saves between two copies that a job may go back to after such a stop.
+static double saves_between(const stops_of& x, const operation_setup& s, const std::vector<save_times>& tiers) {
+  std::int64_t fewest = tiers.back().every;
+  for (const save_times& t : tiers)
+    if (t.survives >= part_lost(x.kind->takes_down, s.cluster)) fewest = std::min(fewest, t.every);
+  return static_cast<double>(fewest);
+}
+
+/// Failures that a redundant job does without for each that stops it whole. Those that hit one replica do so only
+/// if they hit all that hold a shard.
+static double masked_stops(const operation_setup& s) {
+  if (s.recovery.mode != recovery_mode::redundant) return 1;
+  return std::max(1.0,
+                  masked_failures(static_cast<double>(s.replicas), static_cast<double>(s.recovery.shards.copies)));
+}
+
+/// Times a day that a job goes back to a copy, each as often as there are saves between two copies for it.
+static double intervals_lost_a_day(const operation_setup& s, const std::vector<save_times>& tiers) {
+  double out = 0;
+  for (const stops_of& x : stops_by_component(s))
+    if (redoes(x, s, tiers)) out += x.a_day * saves_between(x, s, tiers) / masked_stops(s);
+  for (const component& k : s.failures.components)
+    if (k.effect == failure_effect::corrupts) out += met_a_day(k, s) * static_cast<double>(tiers.back().every);
+  return out;
 }
 
 seconds best_interval(const operation_setup& s, const std::vector<save_times>& tiers) {
-  restart_costs c = mean_costs(s, tiers);
-  c.mttf = c.mttf / (saves_between_copies(s, tiers) * share_that_redoes(s, tiers));
-  return best_interval(c);
+  const seconds longest = seconds::from_base(seconds_a_day), stall = mean_stall(tiers);
+  const double lost = intervals_lost_a_day(s, tiers);
+  if (!(lost > 0)) return stall > seconds{} ? longest : seconds{};
+  return std::min(longest, best_interval({seconds::from_base(seconds_a_day / lost), stall, {}}));
 }
 
 restart_costs mean_costs(const operation_setup& s, const std::vector<save_times>& tiers) {
@@ -202,15 +233,9 @@ restart_costs mean_costs(const operation_setup& s, const std::vector<save_times>
     a_day += x.a_day;
     if (x.kind->of != cluster_part::process) of_hardware += x.a_day;
   }
-  const shard_copies& x = s.recovery.shards;
-  const bool redundant = s.recovery.mode == recovery_mode::redundant;
-  // Failures that hit one replica stop the whole job only if they hit all that hold a shard.
-  const double masked =
-      redundant ? std::max(1.0, masked_failures(static_cast<double>(s.replicas), static_cast<double>(x.copies)))
-                : 1;
-  return {
-      seconds::from_base(86400 / a_day * masked), mean_stall(tiers),
-      s.recovery.mean_restart(gpus) + s.recovery.spare_ready.read() * (of_hardware / a_day) + tiers.back().load};
+  return {seconds::from_base(86400 / a_day * masked_stops(s)), mean_stall(tiers),
+          s.recovery.mean_restart(gpus) + s.recovery.spare_ready.read() * (a_day > 0 ? of_hardware / a_day : 0) +
+              tiers.back().load};
 }
 
 std::vector<save_times> tiers_of(const operation_setup& s) {

@@ -212,7 +212,7 @@ struct tier_use {
 std::vector<tier_use> best_tiers(const operation_setup& s, const std::vector<save_times>& tiers,
                                  std::optional<seconds> interval);
 
-/// The best interval by Daly's exact form. If failures find only every n-th copy, they count n times.
+/// The best interval by Daly's exact form, a day at most. Failures that find only each n-th copy count n times.
 seconds best_interval(const operation_setup& s, const std::vector<save_times>& tiers);
 /// The interval between saves: the given one, or the best for the job's failures; never shorter than a copy.
 seconds save_interval(const operation_setup& s, const std::vector<save_times>& tiers);

@@ -287,6 +287,54 @@ TEST_CASE("The interval that is taken for the best is, also where failures leave
   }
 }
 
+TEST_CASE("The interval that is taken for the best is, whatever makes the job go back") {
+  component wrong = stopper("wrong", cluster_part::tray, 300 * day, hour);
+  wrong.effect = failure_effect::corrupts;
+  wrong.detection = secs(600);
+  component rarely = wrong;
+  rarely.mtbf = secs(6000 * day);
+  const component often_stops = stopper("gpu", cluster_part::tray, 300 * day, hour),
+                  hardly_stops = stopper("gpu", cluster_part::tray, 1e6 * day, hour);
+  struct {
+    recovery_mode mode;
+    std::vector<component> fails;
+  } const cases[] = {{recovery_mode::restart, {hardly_stops, wrong}},
+                     {recovery_mode::elastic, {often_stops, wrong}},
+                     {recovery_mode::replica, {often_stops, rarely}}};  // a replica's failure makes none go back
+  for (const auto& c : cases) {
+    operation_setup s = plain_setup(6, 4, 16);
+    s.replicas = 4;
+    s.save.pause = secs(10);
+    s.recovery.mode = c.mode;
+    s.failures.components = c.fails;
+    s.save.interval.reset();
+    const seconds best = save_interval(s, tiers_of(s));
+    const auto share = [&](double factor) {
+      operation_setup at = s;
+      at.save.interval = best * factor;
+      return useful_share(at, 60).mean;
+    };
+    INFO("mode " << static_cast<int>(c.mode) << ": " << best.base() << " s");
+    const double now = share(1);
+    CHECK(now > share(0.4));
+    CHECK(now > share(2.5));
+  }
+}
+
+TEST_CASE("A job that nothing makes go back saves once a day") {
+  operation_setup s = plain_setup(6, 4, 16);
+  s.replicas = 4;
+  s.save.pause = secs(10);
+  s.recovery.mode = recovery_mode::replica;
+  s.failures.components = {stopper("gpu", cluster_part::tray, 300 * day, hour),
+                           stopper("program", cluster_part::process, 300 * day, 0)};
+  const std::vector<save_times> tiers = tiers_of(s);
+  CHECK(best_interval(s, tiers).base() == day);
+  CHECK(best_tiers(s, tiers, {}).front().failures_a_day == 0);
+  s.recovery.min_replicas = 4;  // each is needed
+  CHECK(best_interval(s, tiers).base() < hour);
+}
+
 /// A job whose programs, trays and racks fail, with drives, a neighbour's memory and a store.
 operation_setup three_tiers() {
   operation_setup s = plain_setup(10, 8, 16);
