@@ -1,7 +1,10 @@
 #include "nvlsim/analysis/cluster_metrics.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
+#include <limits>
 
 #include "nvlsim/units/statistics.hpp"
 
@@ -45,6 +48,25 @@ double useful_share(const cluster_study& s, const cluster_seed& r, bool services
 bool any(const cluster_study& s, bool services) {
   return std::any_of(s.setup.members.begin(), s.setup.members.end(),
                      [&](const cluster_member& m) { return m.service == services; });
+}
+
+/// Whether a service had all its trays at some time. Before that there is nothing to be available.
+bool any_began(const cluster_study& s, const cluster_seed& r) {
+  return sum_of(s, r, true, [](std::size_t, const operation_outcome& o) { return o.wall > 0 ? 1.0 : 0.0; }) > 0;
+}
+
+/// Says which services never start, and what they wait for.
+void note_those_that_never_start(result& r, const cluster_study& s) {
+  for (std::size_t m = 0; m < s.setup.members.size(); ++m) {
+    const cluster_member& job = s.setup.members[m];
+    const bool starts =
+        std::any_of(s.runs.begin(), s.runs.end(), [m](const cluster_seed& x) { return x.members[m].wall > 0; });
+    if (!job.service || starts) continue;
+    r.notes.push_back(
+        fmt::format("{} never starts, so that it has no availability: its {} GPUs are never free together on a "
+                    "cluster of {}",
+                    job.name, gpus_of(job), s.setup.shape.gpus()));
+  }
 }
 
 double of_all(const cluster_seed& r, gpu_use u) {
@@ -185,7 +207,9 @@ std::vector<seed_number> shown(const cluster_study& s) {
     out.emplace_back("goodput_fraction", [&](const cluster_seed& r) { return goodput(s, r); });
     out.emplace_back("interruptions", [&](const cluster_seed& r) { return stops(s, r); });
   }
-  if (any(s, true))
+  const bool all_begin =
+      std::all_of(s.runs.begin(), s.runs.end(), [&s](const cluster_seed& r) { return any_began(s, r); });
+  if (any(s, true) && all_begin)
     out.emplace_back("serving_availability_fraction",
                      [&](const cluster_seed& r) { return useful_share(s, r, true); });
   return out;
@@ -245,9 +269,17 @@ double reclaimed_share(const cluster_study& s) {
          all_gpu_seconds(s);
 }
 
+// NaN where no service ever starts: `operation_metrics` has no room for "none" beside "no services".
 std::optional<double> availability_of(const cluster_study& s) {
   if (!any(s, true)) return std::nullopt;
-  return mean_over_runs(s, [&](const cluster_seed& r) { return useful_share(s, r, true); });
+  double sum = 0;
+  std::size_t began = 0;
+  for (const cluster_seed& r : s.runs) {
+    if (!any_began(s, r)) continue;
+    sum += useful_share(s, r, true);
+    ++began;
+  }
+  return began > 0 ? sum / static_cast<double>(began) : std::numeric_limits<double>::quiet_NaN();
 }
 
 void add_cluster_sections(result& r, const cluster_study& s) {
@@ -256,6 +288,7 @@ void add_cluster_sections(result& r, const cluster_study& s) {
   for (std::size_t m = 0; m < s.setup.members.size(); ++m) jobs.items()->push_back(of_job(s, m));
   r.breakdown.set("jobs", std::move(jobs));
   r.breakdown.set("components", components_of(s));
+  note_those_that_never_start(r, s);
   if (s.runs.size() < seeds_for_bands) return;
   for (const auto& [name, f] : shown(s)) {
     std::vector<double> values;

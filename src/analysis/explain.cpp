@@ -302,6 +302,7 @@ explanation explain(const scenario& s, const run_record& run, std::string_view m
   else if (out.amount && r.breakdown.find("gpu_time") &&
            (m.needs == metric_needs::training_job || m.needs == metric_needs::nothing))
     explain_operation(out, r);
+  else if (out.amount && m.needs == metric_needs::queue) explain_operation(out, r);
   else if (out.amount && m.needs == metric_needs::facility)
     out.notes.emplace_back(
         "energy.facility and cost.facility of the result have the powers, limits and prices that it follows from");

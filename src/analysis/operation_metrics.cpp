@@ -1,5 +1,6 @@
 #include "nvlsim/analysis/operation_metrics.hpp"
 
+#include <cmath>
 #include <iterator>
 #include <vector>
 
@@ -124,9 +125,13 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
     {{.name = "serving_availability_fraction",
       .unit = metric_unit::fraction,
       .direction = better::larger,
-      .meaning = "Share of their time since the first start in which replicas of services serve, by GPUs.",
+      .meaning =
+          "Share of their time since the first start in which replicas of services serve, by GPUs; null if none "
+          "ever starts.",
       .needs = metric_needs::services},
-     [](const record& o) -> metric_value { return *o.availability; }},
+     [](const record& o) -> metric_value {
+       return std::isnan(*o.availability) ? metric_value() : *o.availability;
+     }},
     {{.name = "healthy_step_time_s",
       .unit = metric_unit::second,
       .direction = better::smaller,

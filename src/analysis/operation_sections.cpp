@@ -174,11 +174,18 @@ training_tally tally_of(const operation_study& s) {
 
 void explain_operation(explanation& out, const result& r) {
   const value *time = r.breakdown.find("gpu_time"), *components = r.breakdown.find("components");
-  if (!time || !components) return;
+  if (!time) time = r.breakdown.find("queue_gpu_time");
+  if (!time) return;
   out.taken_apart = "gpu_hours";
-  out.trees.push_back(tree_of(*time, "gpu_hours", "by use", "GPU-hours of the cluster"));
-  out.trees.push_back(tree_of(*components, "lost_gpu_hours", "by component", "GPU-hours that the job lost"));
-  if (const value* e = r.breakdown.find("estimates"))
+  const auto& uses = *time->items();
+  const bool ends =
+      std::any_of(uses.begin(), uses.end(), [](const value& x) { return *x.find("name")->string() == after_end; });
+  out.trees.push_back(tree_of(*time, "gpu_hours", "by use",
+                              ends ? "GPU-hours of the cluster until the job's end" : "GPU-hours of the cluster"));
+  if (components)
+    out.trees.push_back(tree_of(*components, "lost_gpu_hours", "by component", "GPU-hours that the job lost"));
+  const value* e = r.breakdown.find("estimates");
+  if (e && e->find("mttf_s")->number())
     out.notes.push_back(fmt::format(
         "closed forms: useful share {:.4f} by Daly's exact form, {:.4f} to first order; saves are best "
         "{:.0f} s apart by Daly",

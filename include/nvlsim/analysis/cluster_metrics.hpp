@@ -32,7 +32,7 @@ struct cluster_study {
 std::optional<training_tally> tally_of(const cluster_study& s);
 /// Share of all GPU-time on trays that their seller took back, mean over the seeds.
 double reclaimed_share(const cluster_study& s);
-/// Share of their time in which replicas of services serve; nothing without services.
+/// Share of their time in which replicas of services serve; nothing without services, NaN if none ever starts.
 std::optional<double> availability_of(const cluster_study& s);
 /// Where each GPU-hour went, what each job got, what failed, and bands.
 void add_cluster_sections(result& r, const cluster_study& s);

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/operation/operation.hpp"
 #include "nvlsim/run/explain_scenario.hpp"
 #include "nvlsim/run/run.hpp"
 #include "support/golden.hpp"
@@ -184,6 +185,31 @@ TEST_CASE("Explanations add up where stages, racks and replicas differ") {
       check_explanation(explain(s, run, metric), run.outcome);
     }
   }
+}
+
+TEST_CASE("Metrics of queued jobs have the uses of the cluster's GPU-hours") {
+  for (const char* name : {"gb300-8-racks-queue", "gb300-14-racks-shared"}) {
+    const scenario s =
+        load(root / "scenarios/operation" / (std::string(name) + ".json"), {{"/workload/seeds", "1"}});
+    const run_record run = run_scenario(s, {.explained = true, .simulate = false});
+    const explanation e = explain(s, run, "queue_utilisation_fraction");
+    INFO(name);
+    REQUIRE_FALSE(e.trees.empty());
+    double sum = 0;
+    for (const cause& c : e.trees.front().whole.parts) sum += c.amount;
+    const auto& o = std::get<operation_case>(s.workload);
+    CHECK(sum == Approx(static_cast<double>(s.platform.gpus()) * o.cluster->duration.base() / 3600));
+  }
+}
+
+TEST_CASE("A service that never starts has no availability, and a note says why") {
+  const auto file = root / "scenarios/operation/gb300-14-racks-shared.json";
+  const result r =
+      run_scenario(load(file, {{"/jobs/2/replicas", "600"}, {"/workload/seeds", "1"}}), {.simulate = false})
+          .outcome;
+  CHECK(r.metrics.find("serving_availability_fraction")->is_null());
+  CHECK(std::count_if(r.notes.begin(), r.notes.end(),
+                      [](const std::string& n) { return n.starts_with("agents never starts"); }) == 1);
 }
 
 TEST_CASE("The critical path is a path through the whole step") {
