@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "nvlsim/training/training.hpp"
 #include "nvlsim/units/units_text.hpp"
 
 namespace nvlsim {
@@ -134,12 +135,51 @@ std::vector<time_curve> curves_of_site(const site_power& w) {
           curve_of("the meter", w.meter)};
 }
 
+namespace {
+
+/// Caps that are tried, as shares of the highest: the same for all budgets, so that a higher one is never slower.
+constexpr std::int64_t caps_tried = 1024;
+
+/// What the rack that draws most draws at its peak in a step with this cap, after smoothing.
+watts peak_under(const scenario& s, const training_workload& w, watts cap) {
+  const constants_unrecorded trial;
+  platform p = s.platform;
+  p.gpu.power_cap = constant<watts>(cap);
+  const plan planned = plan_training(p, s.stack, s.model, w, s.simulation.fold);
+  const auto stages = waves_of_stages(planned, evaluate(planned), p.gpu.idle_power, w.par.pp);
+  return power_of_site(p, *s.facility, stages, kinds_of_racks(w.par, w.place)).rack_draw.peak();
+}
+
+/// The highest cap with which a step keeps the limit of a rack; at least `safe`, which keeps it with all GPUs at
+/// their caps.
+watts highest_cap(const scenario& s, const training_workload& w, watts limit, watts safe) {
+  const watts most = s.platform.gpu.cap(), allowed = limit * (1 + 1e-9);
+  if (peak_under(s, w, most) <= allowed) return most;
+  std::int64_t low = static_cast<std::int64_t>(safe / most * static_cast<double>(caps_tried)), high = caps_tried;
+  const auto cap = [most](std::int64_t k) { return most * (static_cast<double>(k) / caps_tried); };
+  while (high - low > 1) {
+    const std::int64_t middle = (low + high) / 2;
+    (peak_under(s, w, cap(middle)) <= allowed ? low : high) = middle;
+  }
+  return std::max(safe, cap(low));
+}
+
+/// A training step that can be planned.
+const training_workload* step_to_plan(const scenario& s) {
+  const auto* w = std::get_if<training_workload>(&s.workload);
+  const bool can =
+      w && training_problems(s.platform, s.model, *w).empty() && format_problems(s.platform, s.stack, *w).empty();
+  return can ? w : nullptr;
+}
+
+}  // namespace
+
 limited_scenario limited_by_facility(const scenario& s) {
   limited_scenario out;
   const facility_spec& f = *s.facility;
   out.limit = limit_of_rack(f.budget, f.cooling, std::max(1, s.platform.racks), f.pue());
   if (!out.limit.power || f.when_over == over_limit::report) return out;
-  const watts share = gpu_share_of(s.platform, *out.limit.power);
+  watts share = gpu_share_of(s.platform, *out.limit.power);
   if (share >= s.platform.gpu.cap()) return out;
   if (share <= s.platform.gpu.idle_power.read()) {
     out.impossible = fmt::format(
@@ -149,6 +189,8 @@ limited_scenario limited_by_facility(const scenario& s) {
         format_quantity(s.platform.gpu.idle_power));
     return out;
   }
+  if (const training_workload* w = step_to_plan(s)) share = highest_cap(s, *w, *out.limit.power, share);
+  if (share >= s.platform.gpu.cap()) return out;
   out.capped = s;
   out.capped->platform.gpu.power_cap = constant<watts>(share);
   return out;

@@ -81,7 +81,7 @@ TEST_CASE("A budget that bites slows the step, and a tighter one more") {
   const auto capped = [](const char* budget) {
     return site({{"/facility/power/site_budget", budget}, {"/facility/power/when_over", "cap"}});
   };
-  const result loose = capped("\"2 MW\""), tight = capped("\"0.9 MW\""), tighter = capped("\"0.8 MW\"");
+  const result loose = capped("\"2 MW\""), tight = capped("\"0.8 MW\""), tighter = capped("\"0.7 MW\"");
   CHECK(metric_of(loose, "step_time_s") == metric_of(site(), "step_time_s"));
   CHECK(loose.metrics.find("power_cap_slowdown_fraction")->is_null());
   CHECK(metric_of(tight, "power_cap_slowdown_fraction") > 0);
@@ -89,10 +89,27 @@ TEST_CASE("A budget that bites slows the step, and a tighter one more") {
   CHECK(metric_of(tight, "step_time_s") ==
         Approx(metric_of(site(), "step_time_s") * (1 + metric_of(tight, "power_cap_slowdown_fraction"))));
   // The cap holds: budget over PUE and racks.
-  CHECK(metric_of(tight, "rack_power_peak_W") <= 0.9e6 / 1.12 / 8 * (1 + 1e-9));
+  CHECK(metric_of(tight, "rack_power_peak_W") <= 0.8e6 / 1.12 / 8 * (1 + 1e-6));
   const result none = capped("\"100 kW\"");
   CHECK(none.status == run_status::infeasible);
   CHECK(none.reasons.at(0).find("the site's budget leaves") == 0);
+}
+
+TEST_CASE("A cap takes what keeps the limit and no more: a higher budget is never slower") {
+  const double asked = metric_of(site(), "step_time_s"), peak = metric_of(site(), "rack_power_peak_W");
+  double before = 1e30;
+  for (const double share : {0.8, 0.9, 0.97, 0.99, 1.001, 1.1, 1.3}) {
+    const double budget = share * peak;
+    const std::string power = fmt::format("\"{:.3f} kW\"", budget / 1e3);
+    const result r = site({{"/facility/power/rack_budget", power}, {"/facility/power/when_over", "cap"}});
+    INFO(share << " of the peak");
+    const double time = metric_of(r, "step_time_s"), drawn = metric_of(r, "rack_power_peak_W");
+    CHECK(time <= before * (1 + 1e-9));
+    CHECK(drawn <= budget * (1 + 1e-6));
+    if (share > 1) CHECK(time == asked);
+    else CHECK(drawn > 0.97 * budget);
+    before = time;
+  }
 }
 
 TEST_CASE("Less flow and warmer coolant throttle") {
@@ -414,7 +431,7 @@ TEST_CASE("What a cap costs the step of months is told") {
     const auto with = [&](const std::string& power) {
       return run_with(name, {{"/workload/seeds", "1"}, {"/facility", R"({"pue": 1.2, "power": )" + power + "}"}});
     };
-    const result capped = with(R"({"rack_budget": "110 kW", "when_over": "cap"})");
+    const result capped = with(R"({"rack_budget": "95 kW", "when_over": "cap"})");
     const result free = with(R"({"rack_budget": "400 kW", "when_over": "cap"})");
     REQUIRE(capped.status == run_status::ok);
     CHECK(metric_of(capped, "power_cap_slowdown_fraction") > 0.01);
