@@ -71,10 +71,11 @@ struct extent_range {
 /// An extent, or the range of several.
 struct shape_range {
   part_facts low, high;
-  bool empty = true;
+  bool empty = true, several_formats = false;
 
   void add(const part_facts& f) {
     if (empty) low = high = f;
+    several_formats |= f.operands != low.operands;
     std::visit([&](const auto& extent) { widen(extent); }, f.extent);
     if (f.algorithm != high.algorithm) high.algorithm = "several algorithms";
     if (f.exchange != high.exchange) high.exchange = "exchanges";
@@ -82,7 +83,7 @@ struct shape_range {
   }
   std::string text() const;
   std::optional<part_facts> single() const {
-    return empty || low.extent != high.extent ? std::nullopt : std::optional(low);
+    return empty || low.extent != high.extent || several_formats ? std::nullopt : std::optional(low);
   }
 
  private:

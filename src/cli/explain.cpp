@@ -14,15 +14,16 @@
 namespace nvlsim::cli {
 namespace {
 
-/// The rates of kernel tables, which no step time has touched, beside those of a step.
+/// The rates of kernel tables, which no step time has touched, beside those of a step; of GPUs that were measured.
 void add_measured_kernels(explanation& e, const scenario& s, const data_folders& data) {
-  try {
-    diagnostics problems;
-    const auto table = share_stack({.name = "tensorrt-llm-1.3-kernels"}, data, problems);
-    problems.throw_if_any();
-    add_table_rates(e, s.platform.gpu, kernels_for(table->file.content, s.platform.gpu));
-  } catch (const input_error&) {  // no kernels of such a GPU were measured
-  }
+  diagnostics problems;
+  const auto table = share_stack({.name = "tensorrt-llm-1.3-kernels"}, data, problems);
+  problems.throw_if_any();
+  const stack& kernels = table->file.content;
+  if (!measured_on(kernels, s.platform.gpu)) return;
+  const auto* step = std::get_if<training_workload>(&s.workload);
+  const bool again = step && (step->recompute.full || step->recompute.core_attention);
+  add_table_rates(e, s.platform.gpu, kernels_for(kernels, s.platform.gpu), again);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "cli/support.hpp"
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/output/plan_text.hpp"
+#include "nvlsim/output/text.hpp"
 #include "nvlsim/planner/draft.hpp"
 #include "nvlsim/planner/launch_commands.hpp"
 #include "nvlsim/planner/next_dollar.hpp"
@@ -225,8 +226,8 @@ plan_base serving_base(const plan_arguments& a, const std::optional<value>& scen
 }
 
 std::string run_command_of(const std::string& file, const plan_base& base) {
-  std::string out = fmt::format("nvlsim run {}", file);
-  for (const override_option& o : base.overrides) out += fmt::format(" --set '{}={}'", o.pointer, o.text);
+  std::string out = "nvlsim run " + output::shell_word(file);
+  for (const override_option& o : base.overrides) out += " --set " + output::shell_word(o.pointer + "=" + o.text);
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include "cli/support.hpp"
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/output/studies.hpp"
+#include "nvlsim/output/text.hpp"
 #include "nvlsim/search/search.hpp"
 #include "nvlsim/units/in_parallel.hpp"
 
@@ -24,15 +25,6 @@ search_restriction restriction_of(const std::string& text) {
     at = end;
   }
   return r;
-}
-
-/// A word as a shell reads it.
-std::string quoted(const std::string& word) {
-  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=,:+-@%";
-  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
 }
 
 /// What a scenario's inputs come to with these overrides. Empty if they are none.
@@ -60,8 +52,8 @@ std::string command_for(const search_arguments& a, const search_result& r, const
     without.erase(without.begin() + static_cast<std::ptrdiff_t>(i));
     if (digest_with(file, without, data) == wanted) sets = std::move(without);
   }
-  std::string out = "nvlsim run " + quoted(a.scenario);
-  for (const override_option& o : sets) out += "\n--set " + quoted(o.pointer + "=" + o.text);
+  std::string out = "nvlsim run " + output::shell_word(a.scenario);
+  for (const override_option& o : sets) out += "\n--set " + output::shell_word(o.pointer + "=" + o.text);
   return out;
 }
 

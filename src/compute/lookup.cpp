@@ -226,6 +226,11 @@ bool measured_gemm(const stack& s, const gpu_spec& gpu, precision p) {
   return entry && entry->gemm.contains(p);
 }
 
+bool measured_on(const stack& s, const gpu_spec& gpu) {
+  const kernel_profile* entry = entry_for(s, gpu);
+  return entry && named(*entry, gpu);
+}
+
 std::string kernels_note(const stack& s, const gpu_spec& gpu) {
   const kernel_profile* entry = entry_for(s, gpu);
   std::string out;

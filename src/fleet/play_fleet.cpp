@@ -86,11 +86,19 @@ class rack_space {
     in_use_ -= in_use(m);
     free_[static_cast<std::size_t>(machines_[m].rack)] -= machines_[m].free;
     machines_[m].gone = true;
+    machines_[m].until_s = until_s;
+    gone_.push({until_s, m});
+  }
+  /// Of a machine that is gone: at least so long.
+  void stay_away(std::size_t m, double until_s) {
+    if (until_s <= machines_[m].until_s) return;
+    machines_[m].until_s = until_s;
     gone_.push({until_s, m});
   }
   void bring_back(double now_s) {
     for (; !gone_.empty() && gone_.top().until_s <= now_s; gone_.pop()) {
       const std::size_t m = gone_.top().machine;
+      if (machines_[m].until_s > now_s || is_there(m)) continue;  // it stays away for longer, or came back
       machines_[m].gone = false;
       free_[static_cast<std::size_t>(machines_[m].rack)] += machines_[m].free;
       in_use_ += in_use(m);
@@ -101,6 +109,7 @@ class rack_space {
   struct machine {
     std::int64_t rack = 0, gpus = 0, free = 0;
     bool gone = false;
+    double until_s = 0;  ///< while it is gone
   };
   struct absence {
     double until_s;
@@ -378,7 +387,7 @@ class fleet_player {
     s.again = lost;
     o.retried += lost;
     s.waiting = all - sent;
-    const double rate = replicas > 0 ? can / tick_ : fresh / tick_;  // at which the queue moves, or fills
+    const double rate = live > 0 ? can / tick_ : fresh / tick_;  // at which the queue moves, or fills
     const double longest = rate * about_it.patience_s;
     if (s.waiting > longest) {
       o.dropped += s.waiting - longest;
@@ -465,6 +474,7 @@ class fleet_player {
         if (r.serves(now)) come_again(states_[i], out_.services[i], states_[i].in_flight);
         else r.ready_s = never, r.left = 0;  // it never served
         r.noticed_s = noticed;
+        ++out_.services[i].failures;
       }
   }
 
@@ -474,7 +484,6 @@ class fleet_player {
       for (std::size_t k = states_[i].replicas.size(); k-- > 0;) {
         if (states_[i].replicas[k].noticed_s > now) continue;
         space_.give(end_replica(i, k, now, replica_end::fails).on);
-        ++out_.services[i].failures;
       }
   }
 
@@ -491,8 +500,10 @@ class fleet_player {
       next_eviction_ += exponential(evictions_);
       if (e.takes_rack) {
         const auto rack = static_cast<std::int64_t>(evictions_() % static_cast<std::uint64_t>(f_.racks));
-        for (std::size_t m = space_.first_of(rack); m < space_.first_of(rack + 1); ++m)
+        for (std::size_t m = space_.first_of(rack); m < space_.first_of(rack + 1); ++m) {
           if (space_.is_there(m)) take_back(m, now);
+          else space_.stay_away(m, now + e.back_s);
+        }
       } else {
         std::size_t m = 0;
         do m = static_cast<std::size_t>(evictions_() % space_.machines());
@@ -521,10 +532,10 @@ class fleet_player {
   }
 
   void sample(std::size_t i, double now) {
-    const service_state& s = states_[i];
-    const std::int64_t up = ready(i, now);
-    out_.samples[i].push_back(
-        {now, about(i).load.at(now), s.waiting, up, static_cast<std::int64_t>(s.replicas.size()) - up});
+    const auto& all = states_[i].replicas;
+    const auto starting =
+        std::count_if(all.begin(), all.end(), [now](const replica& r) { return r.ready_s > now && !r.failed(); });
+    out_.samples[i].push_back({now, about(i).load.at(now), states_[i].waiting, ready(i, now), starting});
   }
 
   const fleet_spec& f_;

@@ -7,7 +7,7 @@
 namespace nvlsim {
 namespace {
 
-constexpr config::range<std::int64_t> any_size{0, 1 << 22};
+constexpr config::range<std::int64_t> any_size{0, 1 << 22}, any_count{1, 1 << 22};
 
 std::int64_t size_in(config::reader& r, const config::key& k, std::int64_t otherwise = 0) {
   return r.find_integer(k, any_size).value_or(otherwise);
@@ -46,11 +46,12 @@ tower_spec read_tower(config::reader& root, config::reader& r, std::string name,
   const std::int64_t patch = size_in(r, "patch_size"), frames = size_in(r, "temporal_patch_size", 1);
   const std::int64_t channels = size_in(r, {"in_channels", {"num_channels", "in_chans"}}, 3);
   const std::int64_t positions = size_in(r, {"num_position_embeddings", {"position_embedding_size"}});
-  const std::int64_t merged = size_in(r, "spatial_merge_size", size_in(root, "spatial_merge_size"));
+  const std::int64_t merged =
+      size_in(r, {"spatial_merge_size", {"pooling_kernel_size"}}, size_in(root, "spatial_merge_size"));
   constexpr std::int64_t usual_head = 64;
   out.layers = layers, out.hidden = width, out.ffn_hidden = ffn, out.gated_mlp = gated;
-  out.heads = size_in(r, {"num_heads", {"num_attention_heads", "vt_num_attention_heads"}},
-                      std::max<std::int64_t>(1, width / usual_head));
+  out.heads = r.find_integer({"num_heads", {"num_attention_heads", "vt_num_attention_heads"}}, any_count)
+                  .value_or(std::max<std::int64_t>(1, width / usual_head));
   if (merged > 0) out.patches_per_token = static_cast<double>(merged * merged);
   out.projector = projector(root, r, width, m);
   out.parameters = layers * (4 * width * width + (gated ? 3 : 2) * width * ffn) +

@@ -20,11 +20,15 @@ std::string shell_lines(const std::string& command, std::size_t indent) {
     return out;
   }
   std::vector<std::string> words(1);
-  bool quoted = false;
-  for (const char c : command) {
-    if (c == '\'') quoted = !quoted;
-    if (c == ' ' && !quoted) words.emplace_back();
+  char quote = 0;
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    const char c = command[i];
+    const bool escapes = c == '\\' && quote != '\'' && i + 1 < command.size();
+    if (c == quote) quote = 0;
+    else if (quote == 0 && (c == '\'' || c == '"')) quote = c;
+    if (c == ' ' && quote == 0) words.emplace_back();
     else words.back() += c;
+    if (escapes) words.back() += command[++i];
   }
   for (std::size_t i = 1; i < words.size(); ++i) {  // an option and its value stay together where they fit
     std::string& option = words[i - 1];

@@ -15,9 +15,8 @@ namespace nvlsim {
 
 /// Text wrapped to the terminal, indented; later lines two columns more.
 std::string lines_of(const std::string& text, std::size_t indent);
-/// A line of a shell, indented, on lines of the terminal's width that can be copied together: commands are broken
-/// with
-/// `\` at blanks outside quotes, and comments go on as comments.
+/// A line of a shell, indented and broken at the terminal's width so that it can be copied: commands with `\` at
+/// blanks outside quotes; comments go on as comments.
 std::string shell_lines(const std::string& command, std::size_t indent);
 std::string joined(const std::vector<std::string>& texts);
 

@@ -56,7 +56,7 @@ std::string facts_of(const planned_training& t) {
       {"productive time", t.goodput ? fmt::format("{:.4g} %", 100 * *t.goodput) : std::string("-")},
       {"days", days_of(t)},
       {"steps", metric_of(t, "steps_to_train")},
-      {"energy of the run", metric_of(t, "energy_to_train_J")},
+      {t.goodput ? "energy of the steps kept" : "energy of the run", metric_of(t, "energy_to_train_J")},
       {"cost of the run", cost_of(t)},
   };
   std::erase_if(rows, [](const auto& r) { return r[1] == "-"; });

@@ -128,6 +128,7 @@ void add_settings(flags& out, const fleet& f, const framework& to) {
     const std::optional<value> v = told(f, field);
     if (!v) continue;
     if (is_off(*v) && !zero.empty()) out.add(zero);
+    else if (!flag.empty() && v->boolean()) out.add(flag);
     else if (!flag.empty())
       out.add(flag, yaml_scalar(to.engine == of_sglang.engine ? for_sglang(f, how, *v) : *v));
   }
@@ -216,7 +217,9 @@ value trtllm_options(const inference_workload& w, const fleet& f) {
     if (is_off(*v) && !how.off_in_file.empty()) set(how.off_in_file, nullptr);
     else set(how.tensorrt_llm_file, *v);
   }
-  if (out.at_pointer("/attention_dp_config")) set("/attention_dp_config/enable_balance", true);
+  if (const value* waits = out.at_pointer("/attention_dp_config"); waits && waits->members())
+    set("/attention_dp_config/enable_balance", true);
+  if (f.engine.schedule_ahead) set("/disable_overlap_scheduler", !*f.engine.schedule_ahead);
   if (f.engine.preemption)
     set("/scheduler_config/capacity_scheduler_policy",
         *f.engine.preemption == preemption_policy::none ? "GUARANTEED_NO_EVICT" : "MAX_UTILIZATION");
@@ -246,12 +249,13 @@ std::string over_hosts(const fleet& f, std::string_view engine) {
   if (f.hosts() < 2) return {};
   const bool equal = engine == of_sglang.engine;
   const int gpus = f.ranks.gpus_per_replica(), hosts = f.hosts(equal);
-  const int last = gpus - (hosts - 1) * f.host_gpus;
+  const int of_rank = f.ranks.tp * f.ranks.pp, local = std::max(1, f.host_gpus / of_rank);
+  const int last = f.ranks.attention_dp - (hosts - 1) * local;  // ranks of the last host
   std::string how = "the command on each, with its RANK";
   if (engine == "tensorrt-llm") how = "through mpirun, one process a GPU";
   else if (engine == "vllm" && f.ranks.attention_dp > 1) {
     how = "the command on HOST0, and on each other with --headless --data-parallel-start-rank RANK";
-    if (last != f.host_gpus) how += fmt::format(", on the last with --data-parallel-size-local {}", last);
+    if (last > 0 && last != local) how += fmt::format(", on the last with --data-parallel-size-local {}", last);
   } else if (engine == "vllm") how = "one Ray cluster, with --distributed-executor-backend ray";
   return fmt::format("# each on {} hosts of {} GPUs: {}", hosts, equal ? gpus / hosts : f.host_gpus, how);
 }

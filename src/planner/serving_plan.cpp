@@ -156,7 +156,7 @@ bool takes_less(const copied_server& a, const copied_server& b) {
 }
 
 std::optional<copied_server> best_for_demand(planning& p, bool pooled) {
-  constexpr std::size_t begins = 6;
+  constexpr std::size_t begins = 6;  // as for given GPUs: rates alone order shapes that are close wrongly
   const double shares = shares_of_demand(p);
   std::optional<copied_server> out;
   const auto consider = [&](const server_held& h, std::int64_t copies) {

@@ -77,7 +77,7 @@ struct post_training_loop::state {
   // trainer
   std::int64_t unit() const { return set.streaming && !set.colocated ? set.mini_batch_prompts : set.prompts; }
   bool limits_staleness() const {
-    return !set.colocated && (set.staleness > 0 || set.oversample == 0 || set.tail == tail_policy::resume);
+    return !set.colocated && (set.oversample == 0 || set.tail == tail_policy::resume);
   }
   std::int64_t max_age() const;
   bool leaves_none_too_old() const;

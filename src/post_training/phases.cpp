@@ -365,6 +365,7 @@ void add_models(const post_training_parts& p, const post_training_workload& w, p
 /// What is moved to CPU memory fits there.
 void check_cpu_memory(const post_training_parts& p, post_training_run& out) {
   const bytes room = cpu_room(p.hardware);
+  if (!(room > bytes{}) && !(out.moved_to_cpu > bytes{})) return;  // the platform does not say what its CPUs have
   if (out.moved_to_cpu + out.visitors <= room) return;
   const std::string visitors =
       out.visitors > bytes{}

@@ -207,17 +207,17 @@ pipeline_split read_split(config::reader& r) {
   return s;
 }
 
-/// Images of a sample. Their tokens are part of the sequence.
-std::optional<sample_images> read_images(config::reader& r, std::int64_t window) {
+/// Images of a sample of so many tokens, theirs included.
+std::optional<sample_images> read_images(config::reader& r, double sample) {
   auto given = r.find_child("images");
   if (!given) return {};
   sample_images out;
-  out.count = read_lengths(given->child("count"));
+  out.count = given->number("count", config::range<double>{0, 1e6});
   out.tokens_each = given->integer("tokens", {1, std::int64_t{1} << 30});
   given->done();
-  if (out.count.mean * static_cast<double>(out.tokens_each) > static_cast<double>(window))
-    r.fail("images", fmt::format("{:g} images of {} tokens exceed the sequence of {}", out.count.mean,
-                                 out.tokens_each, window));
+  if (out.count * static_cast<double>(out.tokens_each) > sample)
+    r.fail("images",
+           fmt::format("{:g} images of {} tokens exceed the sample of {:g}", out.count, out.tokens_each, sample));
   return out;
 }
 
@@ -281,11 +281,11 @@ training_workload read_training_workload(config::reader& r) {
   w.optimizer = read_optimizer(r);
   w.task = static_cast<training_task>(r.one_of_or("task", tasks, 0));
   w.lora = read_lora(r, w.task);
-  w.images = read_images(r, w.seq_length);
   w.freeze_towers = r.boolean_or("freeze_vision_model", false);
   w.freeze_language = r.boolean_or("freeze_language_model", false);
   w.deterministic = r.boolean_or({"deterministic", {"deterministic_mode"}}, false);
   w.packed = read_packed(r, w.seq_length);
+  w.images = read_images(r, mean_length(sequences_of(w)));
   w.token_budget = r.find_number("token_budget", config::positive);
   r.done();
   return w;
@@ -315,8 +315,7 @@ void write_memory_settings(value& out, const training_workload& w) {
     out.set("lora_rank", w.lora.rank);
     out.set("lora_target_modules", written_flags(lora_targets, flags_of(w.lora)));
   }
-  if (w.images)
-    out.set("images", value::object{{"count", write_lengths(w.images->count)}, {"tokens", w.images->tokens_each}});
+  if (w.images) out.set("images", value::object{{"count", w.images->count}, {"tokens", w.images->tokens_each}});
   out.set("freeze_vision_model", w.freeze_towers);
   if (w.freeze_language) out.set("freeze_language_model", true);
   if (w.deterministic) out.set("deterministic", true);

@@ -9,6 +9,7 @@
 
 #include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/facility/facility.hpp"
+#include "nvlsim/training/idle_settings.hpp"
 #include "nvlsim/training/step_floor.hpp"
 #include "nvlsim/training/training.hpp"
 #include "search/search_space.hpp"
@@ -86,7 +87,8 @@ std::vector<recompute_spec> recomputes(const model& m) {
   const bool routed = has_routed_experts(m);
   const bool latent = any([](const layer_spec& l) { return l.attention == attention_kind::mla; });
   const bool attention = any([](const layer_spec& l) { return l.attention != attention_kind::none; });
-  const std::array<bool, modules.size()> there = {attention, true, dense, dense || routed, latent, routed};
+  const std::array<bool, modules.size()> there = {attention, has_norm_kernels(m), dense, dense || routed, latent,
+                                                  routed};
   std::vector<recompute_spec> out;
   for (unsigned bits = 0; bits < 1u << modules.size(); ++bits) {
     recompute_spec r;

@@ -12,6 +12,7 @@
 
 #include "nvlsim/output/file_writer.hpp"
 #include "nvlsim/output/output.hpp"
+#include "nvlsim/output/text.hpp"
 #include "nvlsim/sweep/sweep_store.hpp"
 
 extern char** environ;
@@ -20,17 +21,6 @@ namespace nvlsim {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Quotes a word for a POSIX shell.
-std::string quoted(const std::string& word) {
-  const auto plain = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("_./=:,@%+-", c);
-  };
-  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
 
 /// A name valid for Slurm and Kubernetes: lower-case letters, digits and hyphens, at most 52 characters to leave
 /// room for suffixes.
@@ -108,8 +98,8 @@ std::string submit_to_slurm(const fs::path& folder, const submit_options& o) {
   std::error_code ec;
   fs::create_directories(own, ec);
   if (ec) throw io_error(fmt::format("{}: cannot be created ({})", own.string(), ec.message()));
-  const std::string name = job_name(plan.name), program = quoted(o.program.string()),
-                    target = quoted(whole.string());
+  const std::string name = job_name(plan.name), program = output::shell_word(o.program.string()),
+                    target = output::shell_word(whole.string());
   const std::string limit = o.at_once > 0 ? fmt::format("%{}", o.at_once) : "";
   output::write_whole(
       own / "array.sh",

@@ -8,10 +8,11 @@ namespace nvlsim {
 std::optional<image_encoder> image_encoder_of(const model& m, const training_workload& w) {
   const auto at = std::find_if(m.towers.begin(), m.towers.end(),
                                [](const tower_spec& t) { return t.name == "vision" && t.layers > 0; });
-  if (!w.images || at == m.towers.end()) return {};
+  if (!w.images || !(w.images->count > 0) || at == m.towers.end()) return {};
   const tower_spec& t = *at;
   image_encoder e;
-  e.tokens = w.images->count.mean * static_cast<double>(w.images->tokens_each * w.micro_batch_size);
+  const double samples = static_cast<double>(w.seq_length) / mean_length(sequences_of(w));  // packed in a window
+  e.tokens = w.images->count * samples * static_cast<double>(w.images->tokens_each * w.micro_batch_size);
   e.projector = static_cast<double>(t.projector);
   e.joint = static_cast<double>(t.hidden) * t.patches_per_token;
   layer_spec l;

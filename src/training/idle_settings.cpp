@@ -12,14 +12,19 @@ namespace nvlsim {
 std::vector<std::string> unpriced_work(const model& m, const training_workload& w) {
   std::vector<std::string> out;
   if (image_encoder_of(m, w) && m.towers.size() == 1)
-    out.push_back(fmt::format(
-        "no band: no published step with the encoder of images of {} says how many a sample has", m.name));
+    out.push_back(
+        fmt::format("no band: no published step with the encoder of images of {} says how many a sample has; mfu "
+                    "and FLOPs count "
+                    "the language model alone",
+                    m.name));
   else if (tower_parameters(m) > 0)
-    out.push_back(fmt::format(
-        "no band: the step is that of the language model; images or sound are not stated, and time and "
-        "activations "
-        "of the towers of {} are not counted (their weights{} are)",
-        m.name, w.task == training_task::lora || w.freeze_towers ? "" : ", gradients and optimizer states"));
+    out.push_back(
+        fmt::format("no band: the step is that of the language model{}; time and activations of {} of {} are not "
+                    "counted (weights{} "
+                    "are)",
+                    image_encoder_of(m, w) ? " and the encoder of images" : "",
+                    image_encoder_of(m, w) ? "other towers" : "the towers", m.name,
+                    w.task == training_task::lora || w.freeze_towers ? "" : ", gradients and optimizer states"));
   if (w.deterministic)
     out.emplace_back(
         "no band: what deterministic kernels and collectives cost is not known and not counted; the two published "
@@ -27,6 +32,12 @@ std::vector<std::string> unpriced_work(const model& m, const training_workload& 
   if (w.freeze_language && w.task != training_task::lora)
     out.emplace_back("no band: no step with freeze_language_model is published");
   return out;
+}
+
+bool has_norm_kernels(const model& m) {
+  return std::any_of(m.layers.begin(), m.layers.end(), [](const layer_spec& l) {
+    return l.routed() || l.attention == attention_kind::mla || l.attention == attention_kind::compressed;
+  });
 }
 
 std::vector<std::string> idle_settings(const model& m, const training_workload& w) {
@@ -38,10 +49,7 @@ std::vector<std::string> idle_settings(const model& m, const training_workload& 
   const auto idle = [&](const char* name, bool set, bool has) {
     if (set && !has) names.emplace_back(name);
   };
-  idle("recompute layernorm (of norms in kernels of their own)", w.recompute.layernorm,
-       some_layer([](const layer_spec& l) {
-         return l.routed() || l.attention == attention_kind::mla || l.attention == attention_kind::compressed;
-       }));
+  idle("recompute layernorm (of norms in kernels of their own)", w.recompute.layernorm, has_norm_kernels(m));
   idle("recompute moe", w.recompute.moe, routed);
   idle("recompute mlp", w.recompute.mlp, dense);
   idle("recompute mla_up_proj", w.recompute.mla_up_proj, latent);
@@ -49,7 +57,7 @@ std::vector<std::string> idle_settings(const model& m, const training_workload& 
        some_layer([](const layer_spec& l) { return l.moe.shared_ffn > 0; }));
   idle("recompute mhc", w.recompute.hyper_connections, m.residual_streams > 1);
   idle("offload_modules expert_fc1", w.offload.expert_fc1, routed);
-  idle("images", w.images.has_value(), tower_parameters(m) > 0);
+  idle("images", w.images.has_value(), image_encoder_of(m, w).has_value());
   idle("freeze_vision_model", w.freeze_towers, tower_parameters(m) > 0);
   idle("overlap_moe_expert_parallel_comm", w.moe_overlap, routed);
   idle("fused_expert_mlp", w.fused_expert_mlp, routed);

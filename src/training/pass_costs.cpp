@@ -573,8 +573,8 @@ seconds host_time(const costed_parts& pass) {
   return t;
 }
 
-/// How far the host runs ahead of the GPU in a pass through the first chunk, which hides waits for its launches
-/// elsewhere. It cannot where it waits for the counts of experts.
+/// How far the host runs ahead of the GPU in a pass through the layers of a stage, which hides waits for its
+/// launches elsewhere. It cannot where it waits for the counts of experts.
 seconds host_lead(const training_context& c, pass_kind what) {
   const layer_spec& l = c.net.layers.front();
   if (l.routed() && !c.workload.static_experts()) return {};
@@ -582,7 +582,7 @@ seconds host_lead(const training_context& c, pass_kind what) {
   const host_pace pace =
       launches(c, l, layer_operators(c.net, l, c.workload, c.framework), what == pass_kind::forward);
   const seconds lead = pass.duration() - host_time(pass) - pace.host_before - pace.host_after;
-  return std::max(seconds{}, lead) * static_cast<double>(chunk_layers(c.net, c.workload).front());
+  return std::max(seconds{}, lead) * (static_cast<double>(c.net.layers.size()) / c.workload.par.pp);
 }
 
 /// The encoder of images, each of whose layers is a layer as any other, and its projector.

@@ -35,7 +35,8 @@ ELSEWHERE = {
         "src/run/plausibility.cpp": "mfu",
         "src/search/bounded_search.cpp": "mfu",
         "src/planner/next_dollar.cpp": "requests_per_s",
-        "src/cli/plan.cpp": "cost_per_million_tokens_usd cost_per_step_usd cost_to_train_usd requests_per_s",
+        "src/cli/plan.cpp": "cost_per_million_tokens_usd cost_per_step_usd requests_per_s",
+        "src/planner/training_plan.cpp": "cost_to_train_usd",
     },
     "a key of another section, of a kernel or of a request": {
         "src/analysis/sections.cpp": "exposed_communication_s makespan_s step_time_s time_s",

@@ -188,6 +188,9 @@ bool measured_gemm(const stack& s, const gpu_spec& gpu, precision p);
 /// its architecture, else that of its class; nullptr if the stack has none of these.
 const kernel_spread* spread_of(const stack& s, const gpu_spec& gpu, std::string_view family);
 
+/// Whether the stack has kernels that were measured on this very GPU.
+bool measured_on(const stack& s, const gpu_spec& gpu);
+
 /// The note for results: that this GPU was not measured, or that its power cap is a what-if; "" if neither.
 std::string kernels_note(const stack& s, const gpu_spec& gpu);
 

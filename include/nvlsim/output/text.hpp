@@ -19,6 +19,9 @@ std::string xml_escaped(std::string_view text);
 /// A field as in RFC 4180. Quoted if it contains a comma, a quote or a line break.
 std::string csv_cell(std::string_view text);
 
+/// A word for a POSIX shell: as it is, or in single quotes.
+std::string shell_word(std::string_view word);
+
 /// Number of characters, which is the terminal width of text without wide or combining characters. Requires valid
 /// UTF-8.
 std::size_t width(std::string_view text);

@@ -29,7 +29,9 @@ explanation explain_scenario(const scenario& s, const std::string& metric, run_s
 /// Fills the table's rate of kernels of a training step that tensor cores limit: GEMMs and attention, each of one
 /// shape. `table` has the kernels of this GPU as they were measured alone, whose MXFP8 is that of `fp8_block`.
 /// Latent attention counts as heads of the mean width of keys and values. Others stay empty.
-void add_table_rates(explanation& e, const gpu_spec& gpu, const kernel_profile& table);
+/// `attention_again`: attention is computed again beside its backward pass, whose rate then stays empty.
+void add_table_rates(explanation& e, const gpu_spec& gpu, const kernel_profile& table,
+                     bool attention_again = false);
 
 /// Returns the scenario with further overrides. Throws input_error if they are invalid.
 using changed_scenario = std::function<scenario(const std::vector<override_option>&)>;

@@ -269,7 +269,7 @@ inline constexpr auto fields = std::to_array<engine_field>({
            return never_waits(s, u, u.attention_dp <= 1,
                               "attention_dp is 1, so there are no other ranks to wait for");
          },
-     .flags = {.tensorrt_llm_file = "/attention_dp_config/timeout_iters"}},
+     .flags = {.tensorrt_llm_file = "/attention_dp_config/timeout_iters", .off_in_file = "/attention_dp_config"}},
     {.name = "poll_interval",
      .aliases = {"scheduler_recv_interval"},
      .member = count{&now::poll_interval, &said::poll_interval, 1, config::positive_int},
@@ -281,7 +281,9 @@ inline constexpr auto fields = std::to_array<engine_field>({
      .member = engine_setting<bool>{&now::schedule_ahead, &said::schedule_ahead, false},
      .meaning = "while an iteration runs, the engine decides on the next: a request that comes meanwhile is not in "
                 "that one either",
-     .flags = {.vllm_zero = "--no-async-scheduling", .sglang_zero = "--disable-overlap-schedule"}},
+     .flags = {.vllm = "--async-scheduling",
+               .vllm_zero = "--no-async-scheduling",
+               .sglang_zero = "--disable-overlap-schedule"}},
     {.name = "cuda_graph_max_batch_size",
      .aliases = {"cuda_graph_max_bs"},
      .member = count{&now::cuda_graph_max_batch_size, &said::cuda_graph_max_batch_size, std::int64_t{1} << 30,

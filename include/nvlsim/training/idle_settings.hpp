@@ -16,4 +16,8 @@ std::vector<std::string> unpriced_work(const model& m, const training_workload& 
 /// model, more offloaded layers than a GPU holds, adapters whose rank is not stated.
 std::vector<std::string> idle_settings(const model& m, const training_workload& w);
 
+/// Whether layers have norms in kernels of their own, before experts and in latent and compressed attention; in
+/// others they are part of the next projection's kernel, and computing them again saves nothing.
+bool has_norm_kernels(const model& m);
+
 }  // namespace nvlsim

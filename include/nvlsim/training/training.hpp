@@ -121,7 +121,7 @@ struct pipeline_split {
 
 /// Images of a sample, whose tokens are part of its sequence.
 struct sample_images {
-  token_lengths count;           ///< images of a sample
+  double count = 0;              ///< images of a sample, mean
   std::int64_t tokens_each = 0;  ///< tokens of an image in the sequence
 };
 

@@ -42,6 +42,8 @@ TEST_CASE("Long commands are broken where a shell reads them as one") {
 
 TEST_CASE("Blanks in quotes do not break a command") {
   const std::string quoted = "'" + std::string(50, 'a') + " " + std::string(50, 'b') + "'";
+  const std::string apostrophe = "--set " + output::shell_word("it's " + std::string(60, 'a') + " b");
+  CHECK(shell_lines("run " + apostrophe, 0) == "run --set \\\n    " + apostrophe.substr(6) + "\n");
   CHECK(shell_lines("run " + quoted + " more", 2) == "  run \\\n      " + quoted + " \\\n      more\n");
 }
 

@@ -126,8 +126,9 @@ TEST_CASE("Teachers and reward models cost passes of their own size") {
   CHECK(of(run_loop(colocated, {distil, {"/workload/teacher", "qwen3-0.6b"}}), "logprobs_s") < same);
   CHECK(of(run_loop(colocated, {distil, {"/workload/teacher", "qwen3-32b"}}), "logprobs_s") > same);
   // Weights of teachers and references wait in CPU memory, and must have room there.
-  CHECK_THAT(refusal(colocated, {distil, {"/workload/teacher", "llama3.1-70b"}, {"/platform/cpu/memory", "240 GB"}}),
-             Contains("that wait there for their pass"));
+  CHECK_THAT(
+      refusal(colocated, {distil, {"/workload/teacher", "llama3.1-70b"}, {"/platform/cpu/memory", "240 GB"}}),
+      Catch::Matchers::Contains("that wait there for their pass"));
   const auto scored = [](const char* reward) {
     return of(run_loop(colocated, {{"/workload/reward", reward}}), "logprobs_s");
   };

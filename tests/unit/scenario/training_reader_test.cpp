@@ -89,11 +89,10 @@ TEST_CASE("Training reader reads what decides memory, and writes it as it was") 
 }
 
 TEST_CASE("Training reader reads images of samples and fused routers, and writes them as they were") {
-  const training_read r =
-      read_training(R"(, "images": {"count": {"mean": 2}, "tokens": 64}, "moe_router_fusion": false)");
+  const training_read r = read_training(R"(, "images": {"count": 2, "tokens": 64}, "moe_router_fusion": false)");
   REQUIRE(r.problems.empty());
   REQUIRE(r.workload.images);
-  CHECK(r.workload.images->count.mean == 2);
+  CHECK(r.workload.images->count == 2);
   CHECK(r.workload.images->tokens_each == 64);
   CHECK(r.workload.router_fusion == false);
   const value written = write_training_workload(r.workload);
@@ -103,9 +102,9 @@ TEST_CASE("Training reader reads images of samples and fused routers, and writes
 }
 
 TEST_CASE("Training reader refuses images with more tokens than a sequence") {
-  const texts problems = read_training(R"(, "images": {"count": {"mean": 1000}, "tokens": 4096})").problems;
+  const texts problems = read_training(R"(, "images": {"count": 1000, "tokens": 4096})").problems;
   REQUIRE(problems.size() == 1);
-  CHECK(problems.front().starts_with("s.json#/images: 1000 images of 4096 tokens exceed the sequence of "));
+  CHECK(problems.front().starts_with("s.json#/images: 1000 images of 4096 tokens exceed the sample of "));
 }
 
 TEST_CASE("Training reader refuses settings of memory that contradict each other") {

@@ -22,7 +22,7 @@ tower_spec encoder_spec() {
   return t;
 }
 
-sample_images some_images(double count) { return {token_lengths{.mean = count}, 256}; }
+sample_images some_images(double count) { return {count, 256}; }
 
 struct seeing_job {
   platform machine = test::ideal_machine();
@@ -76,6 +76,26 @@ TEST_CASE(
   CHECK(j.pass_s(pass_kind::forward) > deep * operators * launch);
   j.workload.graphs = cuda_graphs::full_iteration;
   CHECK(j.pass_s(pass_kind::forward) == Approx(free));
+}
+
+TEST_CASE("Launches of an encoder hide as far in any number of chunks of a stage") {
+  seeing_job j;
+  j.net = test::even_model(8);
+  j.net.towers = {encoder_spec()};
+  j.software.training->host_per_operator = seconds::from_base(20e-6);
+  j.workload.seq_length = 64;
+  j.workload.par.pp = 2;
+  const double whole = j.pass_s(pass_kind::forward);
+  j.workload.par.vp = 4;  // a search takes the pass of one for the other
+  CHECK(j.pass_s(pass_kind::forward) == whole);
+}
+
+TEST_CASE("A window of packed samples has the images of each") {
+  seeing_job j;
+  j.workload.seq_length = 8192;
+  const double once = j.pass_s(pass_kind::forward);
+  j.workload.packed = token_lengths{.mean = 2048};
+  CHECK(j.pass_s(pass_kind::forward) == Approx(4 * once).epsilon(0.05));
 }
 
 TEST_CASE("A patch attends to all patches of its image, and to no other image's") {
