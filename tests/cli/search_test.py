@@ -175,7 +175,7 @@ class Search(Case):
                      '"zero1" is not one of replicated', 'recompute: "moe" is not one of'):
             self.assertIn(part, done.stderr)
         modules = [search("train.json", "--gpus", 8, "--only", f"recompute={m}", cwd=self.folder)[1]["best"]
-                   for m in ("layernorm+mlp", "mlp+layernorm")]
+                   for m in ("core_attn+mlp", "mlp+core_attn")]
         self.assertEqual(*modules)
 
 

@@ -269,7 +269,8 @@ inline constexpr auto fields = std::to_array<engine_field>({
            return never_waits(s, u, u.attention_dp <= 1,
                               "attention_dp is 1, so there are no other ranks to wait for");
          },
-     .flags = {.tensorrt_llm_file = "/attention_dp_config/timeout_iters", .off_in_file = "/attention_dp_config"}},
+     .flags = {.tensorrt_llm_file = "/attention_dp_config/timeout_iters",
+               .off_in_file = "/attention_dp_config"}},
     {.name = "poll_interval",
      .aliases = {"scheduler_recv_interval"},
      .member = count{&now::poll_interval, &said::poll_interval, 1, config::positive_int},
@@ -279,8 +280,8 @@ inline constexpr auto fields = std::to_array<engine_field>({
     {.name = "schedule_ahead",
      .aliases = {"async_scheduling"},
      .member = engine_setting<bool>{&now::schedule_ahead, &said::schedule_ahead, false},
-     .meaning = "while an iteration runs, the engine decides on the next: a request that comes meanwhile is not in "
-                "that one either",
+     .meaning = "while an iteration runs, the engine decides on the next: a request that comes meanwhile is not "
+                "in that one either",
      .flags = {.vllm = "--async-scheduling",
                .vllm_zero = "--no-async-scheduling",
                .sglang_zero = "--disable-overlap-schedule"}},
@@ -301,7 +302,9 @@ inline constexpr auto fields = std::to_array<engine_field>({
      .meaning = "tokens of a sequence from one reply to its client to the next; each reply costs the "
                 "server `sequence_host`",
      .refused = {.prefill_pool = one_token},
-     .flags = {.vllm = "--stream-interval", .sglang = "--stream-interval", .tensorrt_llm_file = "/stream_interval"}},
+     .flags = {.vllm = "--stream-interval",
+               .sglang = "--stream-interval",
+               .tensorrt_llm_file = "/stream_interval"}},
     {.name = "preemption",
      .aliases = {},
      .member = engine_setting<preemption_policy>{&now::preemption, &said::preemption, preemption_policy::none,

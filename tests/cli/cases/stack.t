@@ -86,7 +86,7 @@ What the details of releases say is there, too: of several releases side by side
     moe/expert_output_bytes        2       2        2          2
 
   Release simumax also has
-    kernels     simumax-kernels
+    kernels/b200/gemm/bf16/tensor_rate  1,164 TFLOP/s
     tp_exposed                1
 
   Release deepspeed also has

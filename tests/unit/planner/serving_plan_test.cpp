@@ -256,10 +256,14 @@ TEST_CASE("Launch commands have every engine setting that a plan says and the fr
       const std::string flag(f.flags.*of);
       if (flag.empty()) continue;
       const bool count = std::holds_alternative<engine_setting<std::int64_t>>(f.member);
+      const std::string at = fmt::format("/workload/engine/{}", f.name);
+      if (std::holds_alternative<engine_setting<bool>>(f.member)) {
+        CHECK(has(launch_of(read_base(q.base, {{at, true}}), engine, "vllm"), flag));
+        CHECK_FALSE(has(launch_of(read_base(q.base, {{at, false}}), engine, "vllm"), flag));
+        continue;
+      }
       const bool divides = f.name == "decode_context_parallel";  // the one rank of the deployment
-      const std::string at = fmt::format("/workload/engine/{}", f.name), number = divides ? "1"
-                                                                                  : count ? "7"
-                                                                                          : "0.5";
+      const std::string number = divides ? "1" : count ? "7" : "0.5";
       const scenario s = read_base(q.base, {{at, count ? value{divides ? 1 : 7} : value{0.5}}});
       const bool whole = f.name == "cpu_offload_gb" && engine == std::string_view("sglang");
       const bool own = f.name != "kv_fraction" || engine == engine_of(s);
@@ -297,6 +301,8 @@ TEST_CASE("The file of TensorRT-LLM has every engine setting that a plan says an
   CHECK(in_file(with("/workload/engine/rank_wait_iterations", 7), "enable_balance: true"));
   CHECK(in_file(with("/workload/engine/cuda_graph_max_batch_size", 0), "cuda_graph_config: null"));
   CHECK(in_file(with("/workload/engine/preemption", "recompute"), "capacity_scheduler_policy: MAX_UTILIZATION"));
+  CHECK(in_file(with("/workload/engine/schedule_ahead", false), "disable_overlap_scheduler: true"));
+  CHECK(in_file(with("/workload/engine/rank_wait_iterations", 0), "attention_dp_config: null"));
   const scenario no_cache = with("/workload/engine/prefix_cache", false);
   CHECK(has(launch_of(no_cache, "vllm", ""), "--no-enable-prefix-caching"));
   CHECK(has(launch_of(no_cache, "sglang", ""), "--disable-radix-cache"));

@@ -201,7 +201,7 @@ TEST_CASE(
       REQUIRE(r.status == run_status::ok);
       return r;
     };
-    const result rare = with(spot_for("1000 d")), often = with(spot_for("30 d"));
+    const result rare = with(spot_for("1000 d")), often = with(spot_for(c.gpus > 0 ? "30 d" : "2 d"));
     for (const result* r : {&rare, &often}) {
       const double here =
           c.gpus > 0 ? c.gpus * (1 - metric_of(*r, "reclaimed_fraction")) : metric_of(*r, "fleet_gpus_mean");
