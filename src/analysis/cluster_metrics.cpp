@@ -62,10 +62,9 @@ void note_those_that_never_start(result& r, const cluster_study& s) {
     const bool starts =
         std::any_of(s.runs.begin(), s.runs.end(), [m](const cluster_seed& x) { return x.members[m].wall > 0; });
     if (!job.service || starts) continue;
-    r.notes.push_back(
-        fmt::format("{} never starts, so that it has no availability: its {} GPUs are never free together on a "
-                    "cluster of {}",
-                    job.name, gpus_of(job), s.setup.shape.gpus()));
+    r.notes.push_back(fmt::format(
+        "{} never starts, so that it has no availability: it never gets its {} GPUs on a cluster of {}", job.name,
+        gpus_of(job), s.setup.shape.gpus()));
   }
 }
 

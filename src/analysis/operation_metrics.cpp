@@ -125,9 +125,8 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
     {{.name = "serving_availability_fraction",
       .unit = metric_unit::fraction,
       .direction = better::larger,
-      .meaning =
-          "Share of their time since the first start in which replicas of services serve, by GPUs; null if none "
-          "ever starts.",
+      .meaning = "Share of their time since the first start in which replicas of services serve, by GPUs.",
+      .null_when = "no service ever starts",
       .needs = metric_needs::services},
      [](const record& o) -> metric_value {
        return std::isnan(*o.availability) ? metric_value() : *o.availability;

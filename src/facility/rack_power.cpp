@@ -165,7 +165,7 @@ site_power power_of_site(const platform& p, const facility_spec& f, const std::v
   std::vector<std::pair<double, power_wave>> loads, draws;
   for (const rack_kind& kind : kinds) {
     power_wave load = load_of(p, stages, kind), draw = smoothed(load, f.smoothing, p.gpus_per_rack());
-    if (out.rack_load.pieces.empty() || load.peak() > out.rack_load.peak()) {
+    if (out.rack_load.pieces.empty() || draw.peak() > out.rack_draw.peak()) {
       out.rack_load = load;
       out.rack_draw = draw;
     }

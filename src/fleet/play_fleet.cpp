@@ -82,18 +82,24 @@ class rack_space {
   std::int64_t machines_in_use() const { return in_use_; }
   std::size_t first_of(std::int64_t rack) const { return first_[static_cast<std::size_t>(rack)]; }
 
-  void lose(std::size_t m, double until_s) {
+  void lose(std::size_t m, double until_s, bool broken) {
     in_use_ -= in_use(m);
     free_[static_cast<std::size_t>(machines_[m].rack)] -= machines_[m].free;
     machines_[m].gone = true;
+    machines_[m].broken = broken;
     machines_[m].until_s = until_s;
     gone_.push({until_s, m});
   }
-  /// Of a machine that is gone: at least so long.
-  void stay_away(std::size_t m, double until_s) {
-    if (until_s <= machines_[m].until_s) return;
-    machines_[m].until_s = until_s;
+  /// A broken machine that its seller takes meanwhile is back when the seller gives it back, if that is later.
+  /// Returns the GPU time up to `end_s` that it is gone for longer.
+  double take_broken(std::size_t m, double until_s, double end_s) {
+    machine& it = machines_[m];
+    if (!it.broken || until_s <= it.until_s) return 0;
+    const double longer = std::max(0.0, std::min(until_s, end_s) - it.until_s);
+    it.until_s = until_s;
+    it.broken = false;
     gone_.push({until_s, m});
+    return longer * static_cast<double>(it.gpus);
   }
   void bring_back(double now_s) {
     for (; !gone_.empty() && gone_.top().until_s <= now_s; gone_.pop()) {
@@ -108,7 +114,7 @@ class rack_space {
  private:
   struct machine {
     std::int64_t rack = 0, gpus = 0, free = 0;
-    bool gone = false;
+    bool gone = false, broken = false;
     double until_s = 0;  ///< while it is gone
   };
   struct absence {
@@ -464,7 +470,7 @@ class fleet_player {
   /// What its replicas have in flight comes again; what is sent to them is lost until somebody notices.
   void lose_machine(std::size_t m, double now) {
     const double noticed = now + tick_ + f_.failures.detection_s, back = noticed + f_.failures.repair_s;
-    space_.lose(m, back);
+    space_.lose(m, back, true);
     out_.failed_gpu_s +=
         static_cast<double>(space_.gpus_of(m)) * std::max(0.0, std::min(back, f_.duration_s) - now);
     ++out_.failed_machines;
@@ -502,7 +508,7 @@ class fleet_player {
         const auto rack = static_cast<std::int64_t>(evictions_() % static_cast<std::uint64_t>(f_.racks));
         for (std::size_t m = space_.first_of(rack); m < space_.first_of(rack + 1); ++m) {
           if (space_.is_there(m)) take_back(m, now);
-          else space_.stay_away(m, now + e.back_s);
+          else out_.reclaimed_gpu_s += space_.take_broken(m, now + e.back_s, f_.duration_s);
         }
       } else {
         std::size_t m = 0;
@@ -526,7 +532,7 @@ class fleet_player {
           come_again(s, out_.services[i], s.in_flight * std::max(0.0, 1 - f_.evictions.notice_s / s.e2e));
       }
     const double back = f_.evictions.back_s;
-    space_.lose(m, now + back);
+    space_.lose(m, now + back, false);
     out_.reclaimed_gpu_s +=
         static_cast<double>(space_.gpus_of(m)) * std::min(back, std::max(0.0, f_.duration_s - now));
   }

@@ -166,12 +166,37 @@ class run_planner {
       if (next < 1 || next <= bad || next > max_units) break;
       at = next;
     }
+    good = fewer_that_divide(good);
     // Whole racks may do with fewer.
     if (good > 1 && gpus_of(good) < good * domain_ && !watch_.stopped())
       for (std::int64_t units = good - 1; units >= std::max<std::int64_t>(1, good * gpus_of(2) / (2 * domain_));
            --units) {
         if (watch_.stopped() || !qualifies(try_gpus(units * domain_))) break;
       }
+  }
+
+  /// Which layouts divide the batch depends on the number of GPUs, so fewer racks may do although some of those
+  /// between do not. Tries a few that were left out, the most divisible first, if the best rate of a GPU so far
+  /// would be enough. Returns the fewest that do.
+  std::int64_t fewer_that_divide(std::int64_t good) {
+    constexpr std::size_t most = 4;
+    double rate = 0;  // tokens per second of a GPU
+    for (const auto& [gpus, f] : tried_)
+      if (f.best) rate = std::max(rate, f.best->tokens_per_s / static_cast<double>(gpus));
+    const double needed = tokens_ / (q_.days * q_.goodput * day_s);
+    std::vector<std::pair<std::int64_t, std::int64_t>> left;  // power of two, racks
+    for (std::int64_t units = good - 1; units > 0; --units) {
+      const std::int64_t gpus = gpus_of(units);
+      if (static_cast<double>(gpus) * rate < needed) break;
+      if (!tried_.contains(gpus)) left.emplace_back(gpus & -gpus, units);
+    }
+    std::sort(left.begin(), left.end(), [](const auto& a, const auto& b) {
+      return std::pair(-a.first, a.second) < std::pair(-b.first, b.second);
+    });
+    left.resize(std::min(left.size(), most));
+    for (const auto& [power, units] : left)
+      if (units < good && !watch_.stopped() && qualifies(try_gpus(gpus_of(units)))) good = units;
+    return good;
   }
 
   void choose(training_plan& out) const {

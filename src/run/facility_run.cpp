@@ -155,11 +155,12 @@ watts peak_under(const scenario& s, const training_workload& w, watts cap) {
 watts highest_cap(const scenario& s, const training_workload& w, watts limit, watts safe) {
   const watts most = s.platform.gpu.cap(), allowed = limit * (1 + 1e-9);
   if (peak_under(s, w, most) <= allowed) return most;
-  std::int64_t low = static_cast<std::int64_t>(safe / most * static_cast<double>(caps_tried)), high = caps_tried;
   const auto cap = [most](std::int64_t k) { return most * (static_cast<double>(k) / caps_tried); };
+  // The same middles for all budgets: whatever the peaks are, a higher budget then finds no lower cap.
+  std::int64_t low = 0, high = caps_tried;
   while (high - low > 1) {
     const std::int64_t middle = (low + high) / 2;
-    (peak_under(s, w, cap(middle)) <= allowed ? low : high) = middle;
+    (cap(middle) <= safe || peak_under(s, w, cap(middle)) <= allowed ? low : high) = middle;
   }
   return std::max(safe, cap(low));
 }

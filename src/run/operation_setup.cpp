@@ -9,6 +9,7 @@
 #include "nvlsim/network/fabric_path.hpp"
 #include "nvlsim/run/operation_job.hpp"
 #include "nvlsim/run/run.hpp"
+#include "run/facility_run.hpp"
 
 namespace nvlsim {
 namespace {
@@ -122,6 +123,20 @@ cluster_shape shape_of(const platform& p, std::int64_t racks_per_row) {
   return out;
 }
 
+/// The job under the cap that its healthy step needs. Its other states run under it, too.
+static cluster_job under_its_cap(const cluster_job& j) {
+  if (!j.alone->facility) return j;
+  const limited_scenario limits = limited_by_facility(*j.alone);
+  if (!limits.capped) return j;
+  auto capped = std::make_shared<scenario>(*limits.capped);
+  auto site = std::make_shared<facility_spec>(*capped->facility);
+  site->when_over = over_limit::report;
+  capped->facility = std::move(site);
+  cluster_job out = j;
+  out.alone = std::move(capped);
+  return out;
+}
+
 operation_setup setup_of(const scenario& s, const operation_workload& o, const cluster_job& j, seconds step_time) {
   const training_operation& t = *o.training;
   const training_workload& w = training_of(j);
@@ -142,17 +157,18 @@ operation_setup setup_of(const scenario& s, const operation_workload& o, const c
   out.duration = o.duration;
   const double tokens = static_cast<double>(w.global_batch_size * w.seq_length);
   if (w.token_budget) out.work = step_time * (*w.token_budget / tokens);
-  price_copies(out, j);
+  const cluster_job capped = under_its_cap(j);
+  price_copies(out, capped);
   choose_multiples_of_saves(out);
   if (t.recovery.mode == recovery_mode::redundant) {
-    cluster_job two = j;
-    auto doubled = std::make_shared<scenario>(*j.alone);
+    cluster_job two = capped;
+    auto doubled = std::make_shared<scenario>(*capped.alone);
     std::get<training_workload>(doubled->workload).global_batch_size *= 2;
     two.alone = std::move(doubled);
     if (const seconds time = price_step(two, {}).time; time > step_time) out.further_shard = time / step_time - 1;
   }
   for (component& c : out.failures.components)
-    if (c.degraded) c.speed = step_time / price_step(j, {degraded_part(c, out.asked, out.cluster)}).time;
+    if (c.degraded) c.speed = step_time / price_step(capped, {degraded_part(c, out.asked, out.cluster)}).time;
   return out;
 }
 

@@ -135,7 +135,7 @@ A layout that does not fit is told with what it lacks.
 
   $ nvlsim plan training llama3-8b --platform nd-h100-v5 --tokens 1e12 --gpus 1 -q | sed -n '/^no layout/,/^$/p' | grep .
   no layout fits at any GPU count that was tried; the closest, on 1 GPU
-    (sequence_parallel off recompute full), needs 137.2 GB; 84.94 GB are usable
+    (recompute full), needs 137.2 GB; 84.94 GB are usable
 
 Lengths of a trace are those of its requests.
 
@@ -180,21 +180,25 @@ Refused shapes are named, and launch commands have limits, hosts and the checkpo
     # each on 3 hosts of 4 GPUs: the command on HOST0, and on each other with
   --max-num-seqs 1024
   --max-num-batched-tokens 32768
+  num_redundant_experts": 8
   --data-parallel-address HOST0
   --max-num-seqs 1024
   --max-num-batched-tokens 8192
   --max-running-requests 2048
   --chunked-prefill-size 65536
+  --ep-num-redundant-experts 8
   --nnodes 3 --node-rank RANK --dist-init-addr HOST0:5000
   --max-running-requests 12288
   --chunked-prefill-size 98304
   --max_batch_size 1024
   --max_num_tokens 32768
+  num_slots: 264
   mpirun -n 12 -H HOSTS trtllm-llmapi-launch trtllm-serve
   --max_batch_size 1024
   --max_num_tokens 8192
   --max-num-seqs 1024
   --max-num-batched-tokens 32768
+  num_redundant_experts": 8
   --data-parallel-address HOST0
   --max-num-seqs 1024
   --max-num-batched-tokens 8192

@@ -86,14 +86,15 @@ What the details of releases say is there, too: of several releases side by side
     moe/expert_output_bytes        2       2        2          2
 
   Release simumax also has
-    kernels/b200/gemm/bf16/tensor_rate  1,164 TFLOP/s
-    tp_exposed                1
+    b200/gemm/bf16/tensor_rate  1.164 PFLOPS
+    tp_exposed                             1
 
   Release deepspeed also has
     fragmentation    +0[.][0-9]+ (re)
+    moe/unfused_router_launches                                                 0
     dp_interference  +0[.][0-9]+ (re)
-    residuals        domain server, operands 16-bit, experts no, rows [0-9]+, low (re)
-   +-0[.][0-9]+, high 0[.][0-9]+ (re)
+    residuals                    domain server, operands 16-bit, experts no, rows
+                                                     40, low -0.1241, high 0.1783
 
   training
 
