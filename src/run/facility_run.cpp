@@ -106,6 +106,10 @@ void add_limit_notes(result& r, const scenario& s, const limited_scenario& limit
     r.notes.push_back(fmt::format("GPUs are capped at {}: {} leaves {} for a rack",
                                   format_quantity(*limits.capped->platform.gpu.power_cap), limits.limit.from,
                                   format_quantity(*limits.limit.power)));
+  if (f.capping != capping_policy::rack)
+    r.notes.push_back(
+        fmt::format("capping \"{}\" is for jobs that share a cluster; this one is capped by its racks",
+                    capping_policy_names[static_cast<std::size_t>(f.capping)]));
   if (!power) return;
   const watts peak = power->waves.rack_draw.peak();
   if (limits.limit.power && peak > *limits.limit.power)

@@ -67,6 +67,8 @@ component read_component(reader& r, const std::string& name) {
   read_slowdown(r, c);
   if (const auto t = r.find_quantity<seconds>("repair")) c.repair = *t;
   else if (c.takes_down != cluster_part::process) r.fail("repair", "is missing");
+  if (c.takes_down == cluster_part::process && c.repair.peek() > seconds{})
+    r.fail("repair", "has no effect on a process: its machines stay");
   c.repair_is_fixed = r.one_of_or("repair_spread", spreads, 0) == 1;
   c.watched = r.find_number("watched", config::fraction);
   c.detection = r.find_quantity<seconds>("detection");

@@ -90,6 +90,13 @@ TEST_CASE("A budget that bites slows the step, and a tighter one more") {
         Approx(metric_of(site(), "step_time_s") * (1 + metric_of(tight, "power_cap_slowdown_fraction"))));
   // The cap holds: budget over PUE and racks.
   CHECK(metric_of(tight, "rack_power_peak_W") <= 0.8e6 / 1.12 / 8 * (1 + 1e-6));
+  const result shared = site({{"/facility/power/site_budget", "\"0.8 MW\""},
+                              {"/facility/power/when_over", "cap"},
+                              {"/facility/power/capping", "uniform"}});
+  CHECK(metric_of(shared, "step_time_s") == metric_of(tight, "step_time_s"));
+  CHECK(std::any_of(shared.notes.begin(), shared.notes.end(), [](const std::string& n) {
+    return n.find("is for jobs that share a cluster") != std::string::npos;
+  }));
   const result none = capped("\"100 kW\"");
   CHECK(none.status == run_status::infeasible);
   CHECK(none.reasons.at(0).find("the site's budget leaves") == 0);

@@ -104,6 +104,9 @@ TEST_CASE("What cannot be is refused") {
   CHECK(problems_of({{"/workload/failures/components/gpu/speed", "0.5"}}).find("/gpu/speed") != std::string::npos);
   CHECK(problems_of({{"/workload/failures/components/software/takes_down", "rack"}}).find("process") !=
         std::string::npos);
+  CHECK(
+      problems_of({{"/workload/failures/components/software/repair", "1 h"}}).find("has no effect on a process") !=
+      std::string::npos);
 }
 
 TEST_CASE("Settings of saves and recoveries that would have no effect are refused") {
