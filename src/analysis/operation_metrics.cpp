@@ -78,8 +78,7 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
       .unit = metric_unit::usd,
       .direction = better::smaller,
       .meaning = "What is paid at the prices of /facility/money: for ready and starting replicas; where GPUs are "
-                 "owned or "
-                 "reserved, for all of the platform.",
+                 "owned or reserved, for all of the platform.",
       .null_when = "the scenario has no /facility/money",
       .needs = metric_needs::fleet},
      [](const record& o) -> metric_value {

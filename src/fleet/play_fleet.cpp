@@ -76,7 +76,6 @@ class rack_space {
   std::int64_t free(std::int64_t rack) const { return free_[static_cast<std::size_t>(rack)]; }
   std::size_t machines() const { return machines_.size(); }
   std::int64_t gpus_of(std::size_t m) const { return machines_[m].gpus; }
-  std::int64_t rack_of(std::size_t m) const { return machines_[m].rack; }
   bool is_there(std::size_t m) const { return !machines_[m].gone; }
   bool in_use(std::size_t m) const { return is_there(m) && machines_[m].free < machines_[m].gpus; }
   std::int64_t machines_in_use() const { return in_use_; }

@@ -106,14 +106,19 @@ static bool redoes(const stops_of& x, const operation_setup& s, const std::vecto
   });
 }
 
+/// Saves between two copies that a job may go back to after such a stop.
+static double saves_between(const stops_of& x, const operation_setup& s, const std::vector<save_times>& tiers) {
+  std::int64_t fewest = tiers.back().every;
+  for (const save_times& t : tiers)
+    if (t.survives >= part_lost(x.kind->takes_down, s.cluster)) fewest = std::min(fewest, t.every);
+  return static_cast<double>(fewest);
+}
+
 double saves_between_copies(const operation_setup& s, const std::vector<save_times>& tiers) {
   double a_day = 0, saves = 0;
   for (const stops_of& x : stops_by_component(s)) {
-    std::int64_t fewest = tiers.back().every;
-    for (const save_times& t : tiers)
-      if (t.survives >= part_lost(x.kind->takes_down, s.cluster)) fewest = std::min(fewest, t.every);
     a_day += x.a_day;
-    saves += x.a_day * static_cast<double>(fewest);
+    saves += x.a_day * saves_between(x, s, tiers);
   }
   return a_day > 0 ? saves / a_day : 1;
 }
@@ -191,14 +196,6 @@ restart_costs costs_at(const operation_setup& s, const std::vector<save_times>& 
   restart_costs c = mean_costs(s, tiers);
   c.restart += (interval + c.save) * ((saves_between_copies(s, tiers) - 1) / 2);
   return c;
-}
-
-/// Saves between two copies that a job may go back to after such a stop.
-static double saves_between(const stops_of& x, const operation_setup& s, const std::vector<save_times>& tiers) {
-  std::int64_t fewest = tiers.back().every;
-  for (const save_times& t : tiers)
-    if (t.survives >= part_lost(x.kind->takes_down, s.cluster)) fewest = std::min(fewest, t.every);
-  return static_cast<double>(fewest);
 }
 
 /// Failures that a redundant job does without for each that stops it whole. Those that hit one replica do so only

@@ -24,8 +24,8 @@ struct expert_copies {
 expert_copies expert_copies_for(const model& m, int ep) {
   expert_copies out;
   for (const layer_spec& l : m.layers) {
-    if (!l.routed() || ep <= 1 || l.moe.experts % ep == 0) continue;
-    out = {ep - l.moe.experts % ep, l.moe.experts + ep - l.moe.experts % ep};
+    const std::int64_t more = l.routed() && ep > 1 ? (ep - l.moe.experts % ep) % ep : 0;
+    if (more > 0) out = {more, l.moe.experts + more};
   }
   return out;
 }

@@ -11,20 +11,18 @@ namespace nvlsim {
 
 std::vector<std::string> unpriced_work(const model& m, const training_workload& w) {
   std::vector<std::string> out;
-  if (image_encoder_of(m, w) && m.towers.size() == 1)
+  const bool sees = image_encoder_of(m, w).has_value();
+  if (sees && m.towers.size() == 1)
     out.push_back(
         fmt::format("no band: no published step with the encoder of images of {} says how many a sample has; mfu "
-                    "and FLOPs count "
-                    "the language model alone",
+                    "and FLOPs count the language model alone",
                     m.name));
   else if (tower_parameters(m) > 0)
     out.push_back(
         fmt::format("no band: the step is that of the language model{}; time and activations of {} of {} are not "
-                    "counted (weights{} "
-                    "are)",
-                    image_encoder_of(m, w) ? " and the encoder of images" : "",
-                    image_encoder_of(m, w) ? "other towers" : "the towers", m.name,
-                    w.task == training_task::lora || w.freeze_towers ? "" : ", gradients and optimizer states"));
+                    "counted (weights{} are)",
+                    sees ? " and the encoder of images" : "", sees ? "other towers" : "the towers", m.name,
+                    trains_towers(w) ? ", gradients and optimizer states" : ""));
   if (w.deterministic)
     out.emplace_back(
         "no band: what deterministic kernels and collectives cost is not known and not counted; the two published "

@@ -274,7 +274,7 @@ void add_model_states(memory_adder& add, const training_context& c, const stage_
   if (here.towers > 0)
     add("towers", wide * here.towers,
         [&] { return fmt::format("{:g} B x {:.3f} G parameters of encoders", wide, here.towers / 1e9); });
-  const double towers = adapters || w.freeze_towers ? 0 : here.towers;
+  const double towers = trains_towers(w) ? here.towers : 0;
   const auto trained = [&](bool is_sharded) {
     const double group = is_sharded ? dense_group : 1;
     if (stated) return here.adapters / group;
